@@ -1,0 +1,1 @@
+"""Wiring: Faust apps, one short loop per step, executors, and the command line."""

@@ -1,0 +1,1 @@
+"""Loaders, measurements and the sample conversation."""

@@ -1,0 +1,1 @@
+"""The query service: HTTP over the tables and the vector store."""

@@ -1,0 +1,368 @@
+"""The ports: what the flow needs from the outside, as protocols. `lamina.sinks` implements them.
+
+Every method that touches the outside is async, raises the faults of `lamina.streams.errors` and no
+other library's, and is safe to call again after a `Transient`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from lamina.streams.codec import Matrix, Vector
+from lamina.streams.metrics import Metric
+from lamina.streams.namespace import Namespace
+from lamina.streams.records import Change, Command, CommandState, Kind, Link, Plan, Unit
+from lamina.streams.recurrence import Exchange, RecurrenceRows, Thread
+from lamina.streams.topics import Topic
+
+
+class Clock(Protocol):
+    """The one source of time."""
+
+    def now(self) -> datetime:
+        """Return the current time, zone-aware, UTC."""
+
+
+class Metrics(Protocol):
+    """Where measurements go; labels must be exactly those of the catalogue."""
+
+    def count(self, metric: Metric, amount: float = 1, **labels: str) -> None:
+        """Add to a counter."""
+
+    def observe(self, metric: Metric, value: float, **labels: str) -> None:
+        """Add a value to a histogram."""
+
+    def set(self, metric: Metric, value: float, **labels: str) -> None:
+        """Set a gauge."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TurnVectors:
+    """What one pass over turns gives: rows of `turn` and `exchange` match the input, unit length."""
+
+    turn: Matrix
+    """(n, dimension): each turn read in the light of the turn before it, mean over its own tokens."""
+    exchange: Matrix
+    """(n, dimension): the turn before it and the turn as one text; the turn alone where there is none."""
+
+
+class Embedder(Protocol):
+    """Text to vectors. `name` identifies model and precision; vectors of two names never mix."""
+
+    name: str
+    dimension: int
+
+    async def embed(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts on their own (questions, episodes, facts): (n, dimension), rows of unit length.
+
+        Raises:
+            EmbedderUnavailable: the engine does not answer now.
+        """
+
+    async def embed_turns(self, turns: Sequence[tuple[str | None, str]]) -> TurnVectors:
+        """Embed (previous text or None, text) pairs in one pass each.
+
+        Raises:
+            EmbedderUnavailable: the engine does not answer now.
+        """
+
+    async def close(self) -> None:
+        """Release threads and connections."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A unit as the vector store holds it."""
+
+    id: UUID
+    namespace: Namespace
+    kind: Kind
+    session: str
+    speaker: str
+    said_at: datetime
+    dense: Vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """One nearest-neighbour question, always within one namespace."""
+
+    namespace: Namespace
+    dense: Vector
+    kinds: tuple[Kind, ...]
+    limit: int
+    sessions: tuple[str, ...] = ()
+    """Only these sessions; empty: all."""
+    speakers: tuple[str, ...] = ()
+    """Only these speakers; empty: all."""
+    said_from: datetime | None = None
+    """Inclusive."""
+    said_to: datetime | None = None
+    """Inclusive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A found unit and its cosine similarity."""
+
+    id: UUID
+    score: float
+
+
+class VectorStore(Protocol):
+    """Nearest neighbours by cosine. Acknowledged writes survive a crash of the store."""
+
+    async def upsert(self, points: Sequence[Point]) -> None:
+        """Insert or replace points by id.
+
+        Raises:
+            StoreUnavailable: not acknowledged.
+        """
+
+    async def delete(self, ids: Collection[UUID]) -> None:
+        """Delete points; unknown ids are ignored."""
+
+    async def search(self, queries: Sequence[Query]) -> list[list[Hit]]:
+        """Answer each query with its nearest points, best first, ties by id."""
+
+    async def present(self, ids: Collection[UUID]) -> set[UUID]:
+        """Return those of the ids that the store holds."""
+
+    async def count(self) -> int:
+        """Return the number of points."""
+
+    async def close(self) -> None:
+        """Release the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to publish."""
+
+    topic: Topic
+    key: Namespace | None
+    value: bytes
+    headers: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class Publisher(Protocol):
+    """The way onto the topics."""
+
+    async def publish(self, records: Sequence[Outgoing]) -> None:
+        """Publish, and return only when the broker has acknowledged every record (acks=all).
+
+        Raises:
+            BrokerUnavailable: at least one record was not acknowledged; all may be sent again.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """A committed record that waits to be published."""
+
+    id: int
+    record: Outgoing
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A command under lease: this owner alone works in the namespace until `until` or a newer fence."""
+
+    command: Command
+    fence: int
+    owner: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An accepted HTTP request: its id, the digest of its body, and the turns it brought."""
+
+    id: UUID
+    namespace: Namespace
+    digest: str
+    turns: tuple[UUID, ...]
+    accepted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts over all namespaces of a tenant, or over everything."""
+
+    turns: Mapping[str, int]
+    """By status."""
+    derived: Mapping[str, int]
+    """Visible units by kind other than turn."""
+    commands: Mapping[str, int]
+    """By state."""
+    merges_waiting: int
+    outbox_waiting: int
+    index_waiting: int
+    oldest_unfinished: datetime | None
+    """`recorded_at` of the oldest turn that is not in a terminal state."""
+
+
+class Transaction(Protocol):
+    """Reads and writes under the locks of the transaction's namespaces; all of it commits, or none.
+
+    Raises `TablesUnavailable` from any method.
+    """
+
+    async def units(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
+        """Return the units that exist among the ids."""
+
+    async def last_turn(self, namespace: Namespace) -> Unit | None:
+        """Return the turn with the largest position."""
+
+    async def session_length(self, namespace: Namespace, session: str) -> int:
+        """Return the number of turns of a session."""
+
+    async def session_slice(self, namespace: Namespace, session: str, start: int, stop: int) -> list[Unit]:
+        """Return the session's turns with start <= ordinal < stop, in order."""
+
+    async def position(self, namespace: Namespace) -> int:
+        """Return the namespace's last position (0 when nothing was placed)."""
+
+    async def advance(self, namespace: Namespace, count: int) -> int:
+        """Reserve `count` positions and return the first."""
+
+    async def insert_units(self, units: Sequence[Unit]) -> set[UUID]:
+        """Insert units whose id is new; return the inserted ids. Visible ones are marked for the index."""
+
+    async def update_units(self, units: Sequence[Unit]) -> None:
+        """Rewrite units by id (the immutable columns are left as they are) and mark them for the index."""
+
+    async def insert_links(self, links: Sequence[Link]) -> None:
+        """Insert links; one that exists already is left as it is."""
+
+    async def recurrence(self, namespace: Namespace) -> RecurrenceRows:
+        """Return the live exchanges and the threads."""
+
+    async def recurrence_version(self, namespace: Namespace) -> int:
+        """Return a number that grows with every `save_recurrence` of the namespace."""
+
+    async def observed(self, ids: Collection[UUID]) -> set[UUID]:
+        """Return those exchanges that were observed before, whatever their state."""
+
+    async def save_recurrence(
+        self, namespace: Namespace, exchanges: Iterable[Exchange], threads: Iterable[Thread]
+    ) -> None:
+        """Insert or replace exchanges and threads by id."""
+
+    async def thread(self, namespace: Namespace, thread: UUID) -> Thread | None:
+        """Return one thread."""
+
+    async def visible_facts(self, namespace: Namespace, about: Collection[tuple[str, str]]) -> list[Unit]:
+        """Return the visible facts with one of the (subject, relation) pairs."""
+
+    async def issue_commands(self, commands: Sequence[Command]) -> None:
+        """Write new commands to the journal (state `issued`) and to the outbox."""
+
+    async def finish_command(self, claim: Claim, state: CommandState, plan: Mapping[str, Any] | None) -> bool:
+        """Record the end of a claimed command; False when a newer fence took the lane: write nothing then."""
+
+    async def record_changes(self, changes: Sequence[tuple[Unit, str]], at: datetime) -> list[Change]:
+        """Give each (unit, change type) the namespace's next seq and write it to the outbox."""
+
+    async def dirty(self, namespace: Namespace, limit: int) -> list[Unit]:
+        """Return units that the vector store does not reflect yet, oldest position first."""
+
+    async def mark_indexed(self, units: Sequence[Unit]) -> None:
+        """Clear the mark of units whose version is still the given one."""
+
+
+class Tables(Protocol):
+    """The tables are the truth. Methods here read committed state, or write one thing atomically."""
+
+    def transaction(self, namespaces: Iterable[Namespace]) -> AbstractAsyncContextManager[Transaction]:
+        """Lock the namespaces in sorted order (creating their rows) and give a transaction over them."""
+
+    async def units(self, namespace: Namespace, ids: Collection[UUID]) -> dict[UUID, Unit]:
+        """Return the namespace's units among the ids."""
+
+    async def turns_at(
+        self, namespace: Namespace, places: Collection[tuple[str, int]]
+    ) -> dict[tuple[str, int], Unit]:
+        """Return the turns at (session, ordinal) places."""
+
+    async def links_of(self, namespace: Namespace, unit: UUID) -> list[Link]:
+        """Return the links from and to a unit."""
+
+    async def turn_statuses(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
+        """Return turns by id in any namespace, for status questions (callers check the tenant)."""
+
+    async def derived_from(self, namespace: Namespace, turns: Collection[UUID]) -> dict[UUID, list[UUID]]:
+        """Return, for each turn, the ids of visible units whose evidence it is."""
+
+    async def unfinished_turns(self, after: tuple[str, int] | None, limit: int) -> list[Unit]:
+        """Return turns that are not terminal, ordered by (namespace, position), after the given pair."""
+
+    async def reissue_commands(self) -> int:
+        """Write commands that never reached intake to the outbox again; return how many."""
+
+    async def admit_commands(self, commands: Sequence[Command]) -> None:
+        """Record commands that came by the topic as `planned`; known ones beyond `issued` stay as they are."""
+
+    async def claim(self, owner: str, now: datetime, lease_seconds: float) -> Claim | None:
+        """Take the oldest planned command of a namespace whose lane is free, and that lane with it."""
+
+    async def release(self, claim: Claim) -> None:
+        """Give the lane back; the command stays planned unless it was finished."""
+
+    async def idle_namespaces(self, observed_before: datetime, limit: int) -> list[Namespace]:
+        """Return namespaces with pending exchanges, all of a thread observed before the given time."""
+
+    async def dirty_namespaces(self, limit: int) -> list[Namespace]:
+        """Return namespaces with units that the vector store does not reflect yet."""
+
+    async def outbox(self, limit: int) -> list[OutboxRow]:
+        """Return the oldest rows of the outbox."""
+
+    async def published(self, ids: Collection[int]) -> None:
+        """Delete outbox rows that the broker acknowledged."""
+
+    async def record_request(self, request: Request) -> Request:
+        """Insert the request, or return the one that has its id already."""
+
+    async def request(self, request_id: UUID) -> Request | None:
+        """Return a request by id."""
+
+    async def fail_turn(self, namespace: Namespace, turn: UUID, reason: str) -> None:
+        """Set a turn that is not terminal to `failed`."""
+
+    async def count_fault(self, source: str, detail: str) -> int:
+        """Count one more unknown fault of a record (`topic/partition/offset/digest`); return how many."""
+
+    async def tally(self, namespace_prefix: str = "") -> Tally:
+        """Count turns, derived units and commands of namespaces with the prefix (`tenant/`)."""
+
+    async def check(self) -> None:
+        """Answer if the database does.
+
+        Raises:
+            TablesUnavailable: it does not.
+        """
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+class Consolidator(Protocol):
+    """The engine that writes episodes and facts; `name` stands on every unit it wrote."""
+
+    name: str
+
+    async def create(self, turns: Sequence[Unit]) -> Plan:
+        """Propose episodes and facts for a promoted cluster, given its turns in time order."""
+
+    async def merge(self, heads: Sequence[Unit], turns: Sequence[Unit], new: Sequence[Unit]) -> Plan:
+        """Propose the next version of a thread's episode, and the facts of its new turns.
+
+        Args:
+            heads: the episodes that the thread stands for now.
+            turns: all turns that those episodes rest on, in time order.
+            new: the turns of the exchanges to merge, in time order.
+        """

@@ -1,0 +1,1 @@
+"""Recall strategies: pure functions over ports, one published method a file."""

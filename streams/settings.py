@@ -1,0 +1,86 @@
+"""Every setting, frozen, with its unit and its reason. `docs/settings.md` is generated from here.
+
+Each field is read from the environment variable `LAMINA_` + its name in capitals, by
+`lamina.sinks.environment`; nothing in `streams` reads the environment.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Settings(BaseModel):
+    """One frozen object that every process is wired from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Where things are
+    broker: str = Field(default="", description="Kafka bootstrap servers, `host:port,…`; empty: embedded")
+    database: str = Field(default="", description="SQLAlchemy URL (async driver); empty: SQLite in the data dir")
+    store: str = Field(default="", description="Socket of a running store child (path); empty: start one")
+    data_dir: str = Field(default="", description="Folder of the embedded system; empty: the user's data folder")
+    cache_dir: str = Field(default="", description="Folder of converted weights; empty: the user's cache folder")
+    cluster: str = Field(default="local", description="Name of the Kafka cluster, part of ids from offsets")
+    topic_prefix: str = Field(default="lamina", description="Prefix of every topic", pattern=r"[a-z0-9-]+")
+    http_host: str = Field(default="127.0.0.1", description="Address the query service listens on")
+    http_port: int = Field(default=8321, ge=0, le=65535, description="Its port; 0 takes a free one")
+    api_keys: dict[str, str] = Field(
+        default_factory=dict, description="API key → tenant, as JSON; empty: one tenant, loopback only"
+    )
+    tenant: str = Field(default="local", description="The one tenant where no API keys are set")
+
+    # Faust
+    replication: int = Field(default=1, ge=1, description="Replication factor of topics that Lamina creates")
+    create_topics: bool = Field(default=True, description="Create missing topics at start-up")
+    session_timeout_seconds: float = Field(
+        default=30.0, ge=1, description="Group session timeout (the embedded broker uses 2)"
+    )
+    batch_size: int = Field(default=64, ge=1, le=1024, description="Most records a step takes as one batch")
+    batch_within_seconds: float = Field(
+        default=0.05, gt=0, description="Longest wait for a batch to fill: the latency a quiet hop adds"
+    )
+    buffer_size: int = Field(default=512, ge=16, description="Records a step holds before it stops polling")
+    drain_seconds: float = Field(default=20.0, ge=0, description="Time in-flight work has at shutdown")
+    retry_max_seconds: float = Field(default=30.0, gt=0, description="Longest pause between two retries")
+    unknown_fault_attempts: int = Field(default=3, ge=1, description="Tries before an unknown fault is poison")
+
+    # gate
+    gate_alpha: float = Field(default=0.5, ge=0, le=1, description="α: weight of new entities (SimpleMem eq. 1)")
+    gate_tau: float = Field(default=0.35, ge=0, le=1, description="τ: scores below are gated (SimpleMem eq. 2)")
+    gate_window: int = Field(default=10, ge=2, le=100, description="W: turns judged together (SimpleMem §3.1)")
+    gate_similarity: Literal["lexical", "dense"] = Field(
+        default="lexical", description="E(·) of the gate: hashed words, or the embedder"
+    )
+    gate_enabled: bool = Field(default=True, description="Off: every turn is admitted, with its score")
+
+    # embed
+    embedder: Literal["onnx", "openai"] = Field(default="onnx", description="Embedding engine")
+    embed_threads: int = Field(default=2, ge=1, description="Threads of the ONNX engine")
+    embed_precision: Literal["int8", "fp32"] = Field(default="int8", description="Weights of the ONNX engine")
+    embed_cache_texts: int = Field(default=20_000, ge=0, description="Texts whose vectors are kept in memory")
+    openai_base_url: str = Field(default="", description="OpenAI-compatible embedding endpoint")
+    openai_api_key: str = Field(default="", description="Its key", repr=False)
+    openai_embed_model: str = Field(default="text-embedding-3-small", description="Its model")
+    openai_embed_dimension: int = Field(default=1536, ge=1, description="Its dimension")
+    openai_timeout_seconds: float = Field(default=30.0, gt=0, description="Hard limit of one call")
+
+    # remember
+    semantic_links: int = Field(default=8, ge=0, le=64, description="Out-degree cap of semantic links (All-Mem)")
+    count_unit: Literal["exchange", "turn"] = Field(default="exchange", description="What recurrence counts")
+    theta_sim: float = Field(default=0.7, ge=0, le=1, description="θ_sim: cosine from which two are similar")
+    theta_count: int = Field(default=5, ge=2, description="θ_count: similar exchanges that promote a cluster")
+    merge_size: int = Field(default=4, ge=1, description="Exchanges that make a thread's merge due at once")
+    merge_idle_seconds: float = Field(default=900.0, gt=0, description="Quiet time after which a merge is due")
+    recurrence_cache_exchanges: int = Field(
+        default=50_000, ge=0, description="Exchanges whose vectors a worker caches over all namespaces"
+    )
+
+    # consolidate
+    executors: int = Field(default=4, ge=1, description="Commands carried out at once, one per namespace")
+    lease_seconds: float = Field(default=60.0, gt=0, description="Lease of a namespace's lane")
+
+    # recall
+    k_sub: int = Field(default=10, ge=1, description="Exchanges that `tiers` takes (RecMem §3.5)")
+    k_epi: int = Field(default=5, ge=0, description="Episodes that `tiers` takes")
+    k_sem: int = Field(default=10, ge=0, description="Facts that `tiers` takes")
+    top_k_max: int = Field(default=1000, ge=1, description="Largest top_k a request may ask for")
