@@ -8,11 +8,10 @@ from typing import TypeVar
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
-from pydantic import ValidationError
-
 from lamina.streams.errors import MalformedRecord, UnsupportedSchema
 from lamina.streams.records import SCHEMA_VERSION, Record
+from numpy.typing import NDArray
+from pydantic import ValidationError
 
 R = TypeVar("R", bound=Record)
 
@@ -54,7 +53,9 @@ def decode(kind: type[R], value: bytes | None) -> R:
 
 def describe(error: ValidationError) -> str:
     """Say in one line which fields are wrong and why."""
-    parts = (f"{'.'.join(map(str, e['loc'])) or 'record'}: {e['msg']}" for e in error.errors(include_url=False))
+    parts = (
+        f"{'.'.join(map(str, e['loc'])) or 'record'}: {e['msg']}" for e in error.errors(include_url=False)
+    )
     return "; ".join(parts)
 
 

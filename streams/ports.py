@@ -14,7 +14,7 @@ from uuid import UUID
 from lamina.streams.codec import Matrix, Vector
 from lamina.streams.metrics import Metric
 from lamina.streams.namespace import Namespace
-from lamina.streams.records import Change, Command, CommandState, Kind, Link, Plan, Unit
+from lamina.streams.records import Change, Command, CommandState, Kind, Link, Plan, Status, Unit
 from lamina.streams.recurrence import Exchange, RecurrenceRows, Thread
 from lamina.streams.topics import Topic
 
@@ -233,7 +233,13 @@ class Transaction(Protocol):
         """Insert units whose id is new; return the inserted ids. Visible ones are marked for the index."""
 
     async def update_units(self, units: Sequence[Unit]) -> None:
-        """Rewrite units by id (the immutable columns are left as they are) and mark them for the index."""
+        """Rewrite units by id, leaving the immutable columns as they are.
+
+        Units that are visible, or were until now, are marked for the index.
+        """
+
+    async def set_status(self, ids: Collection[UUID], status: Status) -> None:
+        """Set the status of turns; the vector store does not hold it, so nothing is marked."""
 
     async def insert_links(self, links: Sequence[Link]) -> None:
         """Insert links; one that exists already is left as it is."""
@@ -304,7 +310,7 @@ class Tables(Protocol):
         """Write commands that never reached intake to the outbox again; return how many."""
 
     async def admit_commands(self, commands: Sequence[Command]) -> None:
-        """Record commands that came by the topic as `planned`; known ones beyond `issued` stay as they are."""
+        """Record commands that came by the topic as `planned`; those beyond `issued` stay as they are."""
 
     async def claim(self, owner: str, now: datetime, lease_seconds: float) -> Claim | None:
         """Take the oldest planned command of a namespace whose lane is free, and that lane with it."""

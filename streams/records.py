@@ -9,9 +9,8 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from lamina.streams.namespace import Namespace
+from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
 """The newest record schema that this build writes and reads."""
@@ -153,7 +152,7 @@ class Link(Record):
 
 
 CommandKind = Literal["promote", "merge"]
-CommandState = Literal["planned", "applied", "no_op", "skipped"]
+CommandState = Literal["issued", "planned", "applied", "no_op", "skipped"]
 
 
 class Command(Record):
@@ -240,3 +239,8 @@ class Plan(Record):
     engine: str
     episodes: tuple[EpisodeDraft, ...] = ()
     facts: tuple[FactDraft, ...] = ()
+
+    @property
+    def drafts(self) -> tuple[EpisodeDraft | FactDraft, ...]:
+        """Episodes, then facts: the order that numbers the derived units."""
+        return (*self.episodes, *self.facts)

@@ -40,8 +40,8 @@ class Thread:
     id: UUID
     total: Vector
     members: int
-    promoted: UUID
-    """The command that promotes it."""
+    promoted: UUID | None
+    """The command that promotes it; None while a salient thread waits for its debounce."""
     heads: tuple[UUID, ...] = ()
 
 

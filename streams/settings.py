@@ -16,10 +16,16 @@ class Settings(BaseModel):
 
     # Where things are
     broker: str = Field(default="", description="Kafka bootstrap servers, `host:port,…`; empty: embedded")
-    database: str = Field(default="", description="SQLAlchemy URL (async driver); empty: SQLite in the data dir")
+    database: str = Field(
+        default="", description="SQLAlchemy URL (async driver); empty: SQLite in the data dir"
+    )
     store: str = Field(default="", description="Socket of a running store child (path); empty: start one")
-    data_dir: str = Field(default="", description="Folder of the embedded system; empty: the user's data folder")
-    cache_dir: str = Field(default="", description="Folder of converted weights; empty: the user's cache folder")
+    data_dir: str = Field(
+        default="", description="Folder of the embedded system; empty: the user's data folder"
+    )
+    cache_dir: str = Field(
+        default="", description="Folder of converted weights; empty: the user's cache folder"
+    )
     cluster: str = Field(default="local", description="Name of the Kafka cluster, part of ids from offsets")
     topic_prefix: str = Field(default="lamina", description="Prefix of every topic", pattern=r"[a-z0-9-]+")
     http_host: str = Field(default="127.0.0.1", description="Address the query service listens on")
@@ -42,12 +48,20 @@ class Settings(BaseModel):
     buffer_size: int = Field(default=512, ge=16, description="Records a step holds before it stops polling")
     drain_seconds: float = Field(default=20.0, ge=0, description="Time in-flight work has at shutdown")
     retry_max_seconds: float = Field(default=30.0, gt=0, description="Longest pause between two retries")
-    unknown_fault_attempts: int = Field(default=3, ge=1, description="Tries before an unknown fault is poison")
+    unknown_fault_attempts: int = Field(
+        default=3, ge=1, description="Tries before an unknown fault is poison"
+    )
 
     # gate
-    gate_alpha: float = Field(default=0.5, ge=0, le=1, description="α: weight of new entities (SimpleMem eq. 1)")
-    gate_tau: float = Field(default=0.35, ge=0, le=1, description="τ: scores below are gated (SimpleMem eq. 2)")
-    gate_window: int = Field(default=10, ge=2, le=100, description="W: turns judged together (SimpleMem §3.1)")
+    gate_alpha: float = Field(
+        default=0.5, ge=0, le=1, description="α: weight of new entities (SimpleMem eq. 1)"
+    )
+    gate_tau: float = Field(
+        default=0.35, ge=0, le=1, description="τ: scores below are gated (SimpleMem eq. 2)"
+    )
+    gate_window: int = Field(
+        default=10, ge=2, le=100, description="W: turns judged together (SimpleMem §3.1)"
+    )
     gate_similarity: Literal["lexical", "dense"] = Field(
         default="lexical", description="E(·) of the gate: hashed words, or the embedder"
     )
@@ -65,12 +79,16 @@ class Settings(BaseModel):
     openai_timeout_seconds: float = Field(default=30.0, gt=0, description="Hard limit of one call")
 
     # remember
-    semantic_links: int = Field(default=8, ge=0, le=64, description="Out-degree cap of semantic links (All-Mem)")
+    semantic_links: int = Field(
+        default=8, ge=0, le=64, description="Out-degree cap of semantic links (All-Mem)"
+    )
     count_unit: Literal["exchange", "turn"] = Field(default="exchange", description="What recurrence counts")
     theta_sim: float = Field(default=0.7, ge=0, le=1, description="θ_sim: cosine from which two are similar")
     theta_count: int = Field(default=5, ge=2, description="θ_count: similar exchanges that promote a cluster")
     merge_size: int = Field(default=4, ge=1, description="Exchanges that make a thread's merge due at once")
-    merge_idle_seconds: float = Field(default=900.0, gt=0, description="Quiet time after which a merge is due")
+    merge_idle_seconds: float = Field(
+        default=900.0, gt=0, description="Quiet time after which a merge is due"
+    )
     recurrence_cache_exchanges: int = Field(
         default=50_000, ge=0, description="Exchanges whose vectors a worker caches over all namespaces"
     )

@@ -1,0 +1,84 @@
+"""A client for the command line: of a named service, of the running system, or of one started for it."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx
+
+from lamina.agents.embedded import embedded
+from lamina.agents.folders import Folders, folders_of, held
+from lamina.agents.outside import outside
+from lamina.query.app import build_api
+from lamina.query.client import Client
+from lamina.streams.settings import Settings
+
+PROBE_SECONDS = 2.0
+
+
+@asynccontextmanager
+async def connected(
+    settings: Settings, *, url: str | None, api_key: str | None, writes: bool
+) -> AsyncIterator[Client]:
+    """Yield a client of the service at `url`, else of the system running on the data folder, else of our own.
+
+    Args:
+        settings: names the data folder.
+        url: of a service, or None.
+        api_key: for that service, or None.
+        writes: whether the caller adds turns; without, only the doors that reading needs are opened.
+
+    Raises:
+        Misconfigured: nothing runs, and nothing can be started as configured.
+    """
+    found = url or await _running_url(folders_of(settings))
+    if found:
+        async with Client(found, api_key=api_key) as client:
+            yield client
+    elif writes:
+        async with (
+            embedded(settings.model_copy(update={"http_port": 0})) as running,
+            Client(running.url or "", api_key=api_key) as client,
+        ):
+            yield client
+    else:
+        async with _reading(settings, api_key) as client:
+            yield client
+
+
+async def _running_url(folders: Folders) -> str | None:
+    """Return the URL of the system that runs on the data folder, if one answers there."""
+    try:
+        url = folders.address_file.read_text().strip()
+    except OSError:
+        return None
+    async with httpx.AsyncClient(base_url=url, timeout=PROBE_SECONDS) as probe:
+        try:
+            response = await probe.get("/health/live")
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return None
+    return url if response.is_success else None
+
+
+@asynccontextmanager
+async def _reading(settings: Settings, api_key: str | None) -> AsyncIterator[Client]:
+    """Open tables, store and embedder, and call the service in this process, without broker or workers."""
+    folders = folders_of(settings)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(held(folders))
+        doors = await stack.enter_async_context(
+            outside(settings, folders, bootstrap=None, stop=lambda _: None)
+        )
+        api = build_api(
+            settings,
+            tables=doors.ports.tables,
+            store=doors.ports.store,
+            embedder=doors.ports.embedder,
+            publisher=doors.publisher,
+            clock=doors.ports.clock,
+            metrics=doors.metrics,
+            exposition=doors.metrics.exposition,
+        )
+        transport = httpx.ASGITransport(app=api)
+        yield await stack.enter_async_context(
+            Client("http://in-process", api_key=api_key, transport=transport)
+        )

@@ -1,0 +1,57 @@
+"""Serve the query service from a loop that others use too."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+import uvicorn
+from fastapi import FastAPI
+
+from lamina.streams.errors import Misconfigured
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to the process it is a part of."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(api: FastAPI, host: str, port: int) -> AsyncIterator[str]:
+    """Serve until the block ends; yields the URL.
+
+    Raises:
+        Misconfigured: the port is taken, or the address is not ours.
+    """
+    listener = _bind(host, port)
+    bound = listener.getsockname()[1]
+    config = uvicorn.Config(api, log_level="warning", access_log=False, lifespan="off")
+    server = _Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        while not server.started and not task.done():
+            await asyncio.sleep(0.01)
+        shown = f"[{host}]" if ":" in host else host
+        yield f"http://{shown}:{bound}"
+    finally:
+        server.should_exit = True
+        await task
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as exc:
+        listener.close()
+        raise Misconfigured(
+            f"cannot listen on {host}:{port} ({exc.strerror}): "
+            "choose another with --port (LAMINA_HTTP_PORT; 0 takes a free one)"
+        ) from exc
+    return listener

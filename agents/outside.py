@@ -1,0 +1,89 @@
+"""Open the doors that a process needs, and close them in reverse."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lamina.agents.folders import Folders, writable
+from lamina.agents.guard import Guard
+from lamina.sinks.dead_letters import DeadLetters
+from lamina.sinks.embed_onnx import open_onnx_embedder
+from lamina.sinks.embed_openai import open_openai_embedder
+from lamina.sinks.llm_extractive import ExtractiveEngine
+from lamina.sinks.no_broker import NoBroker
+from lamina.sinks.prometheus import PrometheusMetrics
+from lamina.sinks.publisher import KafkaPublisher
+from lamina.sinks.qdrant_edge import connect_edge, open_edge
+from lamina.sinks.system_clock import SystemClock
+from lamina.sinks.tables import open_tables
+from lamina.streams.errors import Fatal
+from lamina.streams.ports import Embedder, Metrics, Publisher, VectorStore
+from lamina.streams.settings import Settings
+from lamina.streams.steps.ports import Ports
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Everything a process is wired to."""
+
+    ports: Ports
+    publisher: Publisher
+    guard: Guard
+    metrics: PrometheusMetrics
+    bootstrap: str | None
+
+
+@asynccontextmanager
+async def outside(
+    settings: Settings, folders: Folders, *, bootstrap: str | None, stop: Callable[[Fatal], None]
+) -> AsyncIterator[Outside]:
+    """Open tables, store, embedder and publisher.
+
+    Args:
+        settings: which doors, and their limits.
+        folders: where the embedded ones keep their data.
+        bootstrap: the broker; None opens no publisher (reading only).
+        stop: told of a fault that the process cannot survive.
+
+    Raises:
+        Misconfigured, WrongDimension: a door does not open; the message says what to do.
+    """
+    metrics = PrometheusMetrics()
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        embedder = await _embedder(settings, folders.cache, metrics)
+        stack.push_async_callback(embedder.close)
+        tables = await open_tables(settings.database or folders.database_url)
+        stack.push_async_callback(tables.close)
+        store = await _store(settings, folders.data, embedder)
+        stack.push_async_callback(store.close)
+        publisher: Publisher = NoBroker()
+        if bootstrap is not None:
+            kafka = await KafkaPublisher.open(bootstrap, settings)
+            stack.push_async_callback(kafka.close)
+            publisher = kafka
+        guard = Guard(
+            dead_letters=DeadLetters(publisher, metrics),
+            tables=tables,
+            metrics=metrics,
+            settings=settings,
+            stop=stop,
+        )
+        ports = Ports(settings, tables, store, embedder, ExtractiveEngine(), clock, metrics)
+        yield Outside(ports, publisher, guard, metrics, bootstrap)
+
+
+async def _embedder(settings: Settings, cache: Path, metrics: Metrics) -> Embedder:
+    if settings.embedder == "openai":
+        return open_openai_embedder(settings, metrics)
+    await asyncio.to_thread(writable, cache, "LAMINA_CACHE_DIR")
+    return await open_onnx_embedder(settings, cache, metrics)
+
+
+async def _store(settings: Settings, data: Path, embedder: Embedder) -> VectorStore:
+    if settings.store:
+        return await connect_edge(Path(settings.store))
+    await asyncio.to_thread(writable, data, "--data-dir (LAMINA_DATA_DIR)")
+    return await open_edge(data, embedder.name, embedder.dimension)

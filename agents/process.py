@@ -1,0 +1,153 @@
+"""One process: the roles it plays, started in order and ended in reverse.
+
+`ingest` runs gate, embed and remember; `consolidate` runs intake and the executors; `query` serves HTTP.
+The embedded system plays all three under one Faust app.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from faust.contrib.asgi import faust_app_running
+
+from lamina.agents.app import DrainedApp, attach, build_app, joined, lag
+from lamina.agents.embed import embed_step
+from lamina.agents.executors import Executors
+from lamina.agents.folders import Folders
+from lamina.agents.gate import gate_step
+from lamina.agents.http_server import serving
+from lamina.agents.intake import intake_step
+from lamina.agents.outside import Outside, outside
+from lamina.agents.recovery import republish_unfinished
+from lamina.agents.remember import remember_step
+from lamina.agents.upkeep import issue_idle_merges, relay_outbox, set_gauges, sweep_index
+from lamina.agents.wakeup import Wakeup
+from lamina.query.app import build_api
+from lamina.sinks.kafka_topics import ensure_topics
+from lamina.streams.errors import Fatal
+from lamina.streams.settings import Settings
+from lamina.streams.steps.remember import RecurrenceCache
+from lamina.streams.topics import ADMITTED, CONSOLIDATION, EMBEDDED, TURNS
+
+log = logging.getLogger(__name__)
+
+Role = Literal["ingest", "consolidate", "query"]
+
+RELAY_SECONDS = 0.5
+"""Longest time a committed row waits for the relay when nobody woke it."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A process at work."""
+
+    outside: Outside
+    url: str | None = None
+    """Where the query service listens, when the process plays that role."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process must end."""
+    fault: Fatal | None = None
+    """Why, when it is for a fault."""
+
+
+@asynccontextmanager
+async def process(
+    settings: Settings,
+    folders: Folders,
+    roles: frozenset[Role],
+    *,
+    bootstrap: str,
+    group: str,
+    durable_log: bool = True,
+) -> AsyncIterator[Running]:
+    """Run the roles until the block ends.
+
+    Args:
+        settings: for every part.
+        folders: of the embedded parts.
+        roles: what this process does.
+        bootstrap: the broker.
+        group: name of the Faust app, its consumer group.
+        durable_log: whether the broker's log outlives this process. If not, accepted turns are written to the
+            tables before they are acknowledged, and unfinished ones are published again at the start.
+
+    Raises:
+        Misconfigured, WrongDimension: something is not usable as configured; nothing was started.
+    """
+    faults: list[Fatal] = []
+    stopping = asyncio.Event()
+
+    def stop(fault: Fatal) -> None:
+        faults.append(fault)
+        stopping.set()
+
+    async with AsyncExitStack() as stack:
+        await ensure_topics(bootstrap, settings)
+        doors = await stack.enter_async_context(outside(settings, folders, bootstrap=bootstrap, stop=stop))
+        running = Running(doors, stopping=stopping)
+        if not durable_log:
+            await republish_unfinished(doors.ports.tables, doors.publisher)
+        app: DrainedApp | None = None
+        if roles & {"ingest", "consolidate"}:
+            app = build_app(group, bootstrap, settings)
+            await stack.enter_async_context(_workers(app, roles, doors))
+        if "query" in roles:
+            api = build_api(
+                settings,
+                tables=doors.ports.tables,
+                store=doors.ports.store,
+                embedder=doors.ports.embedder,
+                publisher=doors.publisher,
+                clock=doors.ports.clock,
+                metrics=doors.metrics,
+                exposition=doors.metrics.exposition,
+                readiness=lambda: _readiness(app, faults),
+                accept_rows=not durable_log,
+            )
+            running.url = await stack.enter_async_context(
+                serving(api, settings.http_host, settings.http_port)
+            )
+        yield running
+        running.fault = faults[0] if faults else None
+
+
+@asynccontextmanager
+async def _workers(app: DrainedApp, roles: frozenset[Role], doors: Outside) -> AsyncIterator[None]:
+    """Run the Faust app and the loops beside it."""
+    ports, publisher, guard, settings = doors.ports, doors.publisher, doors.guard, doors.ports.settings
+    committed = Wakeup(RELAY_SECONDS)
+    loops = [relay_outbox(ports, publisher, guard, committed), set_gauges(ports, guard, lambda: lag(app))]
+    if "ingest" in roles:
+        cache = RecurrenceCache(settings.recurrence_cache_exchanges)
+        attach(app, TURNS, gate_step(ports, publisher), guard, settings)
+        attach(app, ADMITTED, embed_step(ports, publisher), guard, settings)
+        attach(app, EMBEDDED, remember_step(ports, cache, committed.set), guard, settings)
+        loops += [issue_idle_merges(ports, guard, committed), sweep_index(ports, guard)]
+    if "consolidate" in roles:
+        executors = Executors(ports, guard, committed.set)
+        attach(app, CONSOLIDATION, intake_step(ports, executors.wake), guard, settings)
+        loops.append(executors.run())
+    tasks = [asyncio.create_task(loop) for loop in loops]
+    try:
+        async with faust_app_running(app, discover=False):
+            await joined(app, settings.session_timeout_seconds + 30)
+            yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def _readiness(app: DrainedApp | None, faults: list[Fatal]) -> Mapping[str, str | bool]:
+    checks: dict[str, str | bool] = {"process": str(faults[0]) if faults else True}
+    if app is not None:
+        consumer = app._consumer  # noqa: SLF001  # the public property creates one
+        assigned = consumer is not None and bool(consumer.assignment())
+        checks["broker"] = assigned or "the worker has no partitions"
+    return checks

@@ -1,0 +1,24 @@
+"""remember: from `embedded` into the tables and the vector store."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from lamina.agents.embed import from_record
+from lamina.agents.guard import Step
+from lamina.streams.namespace import Namespace
+from lamina.streams.steps.embed import EmbeddedTurn
+from lamina.streams.steps.ports import Ports
+from lamina.streams.steps.remember import RecurrenceCache, remember
+
+
+def remember_step(ports: Ports, cache: RecurrenceCache, committed: Callable[[], None]) -> Step[EmbeddedTurn]:
+    """Build the step; `committed` is called after each commit, to wake the outbox relay."""
+
+    async def handle(batch: Sequence[EmbeddedTurn]) -> None:
+        await remember(batch, ports, cache)
+        committed()
+
+    def turn_of(item: EmbeddedTurn) -> tuple[Namespace, UUID]:
+        return item.record.unit.namespace, item.record.unit.id
+
+    return Step("remember", from_record, handle, turn_of)

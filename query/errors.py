@@ -1,0 +1,104 @@
+"""Every fault as an HTTP answer of one shape: `Problem`.
+
+A `Transient` fault is 503 with `Retry-After`, a `Rejected` one 422, a `Fatal` one 500; what the doors refuse
+on their own (`Refused`) carries its status. Of an unknown fault the caller learns only that it happened.
+"""
+
+import math
+from collections.abc import Sequence
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from lamina.query.models import FieldProblem, Problem
+from lamina.streams.errors import LaminaError, Rejected, Transient
+
+RETRY_AFTER_SECONDS = 1.0
+"""Where a dependency does not say how long it will be away."""
+
+_REASONS = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
+
+
+class Refused(Exception):
+    """A request that breaks a rule of the service."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        sentence: str,
+        *,
+        field: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.reason = reason
+        self.sentence = sentence
+        self.field = field
+        self.headers = headers
+
+
+def add_error_handlers(api: FastAPI) -> None:
+    """Answer every fault with a `Problem`."""
+    api.add_exception_handler(Refused, _refused)
+    api.add_exception_handler(RequestValidationError, _invalid)
+    api.add_exception_handler(LaminaError, _fault)
+    api.add_exception_handler(HTTPException, _http)
+    api.add_exception_handler(Exception, _unknown)
+
+
+def problem(
+    status: int,
+    reason: str,
+    sentence: str,
+    *,
+    errors: Sequence[FieldProblem] = (),
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """Return the response for a problem."""
+    body = Problem(detail=sentence, reason=reason, errors=list(errors))
+    return Response(body.model_dump_json(), status, headers, media_type="application/json")
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)  # noqa: S101 - registered for this class alone
+    errors = [FieldProblem(field=error.field, message=error.sentence)] if error.field else []
+    return problem(error.status, error.reason, error.sentence, errors=errors, headers=error.headers)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
+    errors = [
+        FieldProblem(field=_place(e["loc"]), message=str(e["msg"]).removeprefix("Value error, "))
+        for e in error.errors()
+    ]
+    sentence = "; ".join(f"{e.field}: {e.message}" for e in errors)
+    return problem(422, "invalid_request", sentence, errors=errors)
+
+
+def _place(location: Sequence[str | int]) -> str:
+    """Name a field as the caller wrote it: without the leading `body`, `query` or `path`."""
+    return ".".join(map(str, location[1:])) or str(location[0])
+
+
+async def _fault(_: Request, error: Exception) -> Response:
+    assert isinstance(error, LaminaError)  # noqa: S101 - registered for this class alone
+    if isinstance(error, Transient):
+        seconds = math.ceil(error.retry_after or RETRY_AFTER_SECONDS)
+        return problem(503, error.reason, str(error), headers={"Retry-After": str(seconds)})
+    if isinstance(error, Rejected):
+        return problem(422, error.reason, str(error))
+    return problem(500, error.reason, str(error))
+
+
+async def _http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
+    reason = _REASONS.get(error.status_code, "http_error")
+    headers = dict(error.headers) if error.headers else None
+    return problem(error.status_code, reason, str(error.detail), headers=headers)
+
+
+async def _unknown(_: Request, __: Exception) -> Response:
+    return problem(500, "internal_error", "the service met a fault it does not know; its log has the details")

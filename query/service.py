@@ -1,0 +1,42 @@
+"""What the routes work with: the ports and settings that `build_api` was given."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from lamina.streams.ports import Clock, Embedder, Metrics, Publisher, Tables, VectorStore
+from lamina.streams.settings import Settings
+
+Readiness = Callable[[], Awaitable[Mapping[str, str | bool]]]
+"""More checks for `/health/ready`, by name: True, or what is wrong (False, or a sentence)."""
+
+Exposition = Callable[[], tuple[bytes, str]]
+"""The metrics as a page and its content type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything one query service is wired from."""
+
+    settings: Settings
+    tables: Tables
+    store: VectorStore
+    embedder: Embedder
+    publisher: Publisher
+    clock: Clock
+    metrics: Metrics
+    exposition: Exposition
+    readiness: Readiness
+    accept_rows: bool
+    """Whether turns are placed in the tables before they are published (the embedded system)."""
+
+
+def _service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+Doors = Annotated[Service, Depends(_service_of)]
+"""The service, as a parameter of a route."""

@@ -1,0 +1,52 @@
+"""Dead letters: the original bytes of a record that can never be processed, and why."""
+
+from dataclasses import dataclass
+
+from lamina.streams.metrics import DEAD_LETTERS as DEAD_LETTERS_TOTAL
+from lamina.streams.namespace import Namespace
+from lamina.streams.ports import Metrics, Outgoing, Publisher
+from lamina.streams.records import DeadLetter
+from lamina.streams.topics import DEAD_LETTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a record came from, with its original key and value."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class DeadLetters:
+    """The door to the `dead-letters` topic."""
+
+    def __init__(self, publisher: Publisher, metrics: Metrics) -> None:
+        self._publisher = publisher
+        self._metrics = metrics
+
+    async def bury(self, source: Source, *, step: str, reason: str, detail: str) -> None:
+        """Publish the original bytes with headers that say step, reason and source; return when acknowledged.
+
+        The original key travels in the header `source-key`, since it may be what is wrong.
+
+        Raises:
+            BrokerUnavailable: not acknowledged; call again.
+        """
+        letter = DeadLetter(
+            step=step,
+            reason=reason,
+            detail=detail[:2000],
+            topic=source.topic,
+            partition=source.partition,
+            offset=source.offset,
+        )
+        headers = {name: str(value).encode() for name, value in letter.model_dump().items()}
+        if source.key is not None:
+            headers["source-key"] = source.key
+        headers["source-null"] = b"1" if source.value is None else b"0"
+        key = Namespace(f"{source.topic}/{source.partition}")
+        await self._publisher.publish([Outgoing(DEAD_LETTERS, key, source.value or b"", headers)])
+        self._metrics.count(DEAD_LETTERS_TOTAL, step=step, reason=reason)

@@ -1,0 +1,268 @@
+"""`Transaction` of `lamina.streams.ports`: reads and writes under the locks of some namespaces."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Table, and_, bindparam, case, func, select, true, update
+
+from lamina.sinks import journal, schema
+from lamina.sinks.database import Statements, chunks
+from lamina.sinks.rows import (
+    MUTABLE_UNIT_FIELDS,
+    UNIT_COLUMNS,
+    about_key,
+    exchange_of,
+    exchange_row,
+    link_row,
+    outbox_row,
+    session_key,
+    thread_of,
+    thread_row,
+    unit_change,
+    unit_of,
+    unit_row,
+)
+from lamina.sinks.schema import (
+    IS_DIRTY,
+    IS_LIVE,
+    IS_TURN,
+    IS_VISIBLE_FACT,
+    evidence,
+    namespaces,
+    outbox,
+    recurrence,
+    threads,
+    units,
+)
+from lamina.streams.codec import encode
+from lamina.streams.namespace import Namespace
+from lamina.streams.ports import Claim, Outgoing
+from lamina.streams.records import Change, Command, CommandState, Link, Unit
+from lamina.streams.recurrence import Exchange, RecurrenceRows, Thread
+from lamina.streams.topics import CHANGES
+
+_UPDATE_UNITS = (
+    update(units)
+    .where(units.c.id == bindparam("this"))
+    .values(
+        {name: bindparam(name) for name in (*MUTABLE_UNIT_FIELDS, "about_key")}
+        # What was said is never rewritten; the text of a derived unit is its author's to correct.
+        | {"text": case((IS_TURN, units.c.text), else_=bindparam("derived_text", type_=units.c.text.type))}
+        | {"dirty": true()}
+    )
+)
+
+_MARK_INDEXED = (
+    update(units)
+    .where(units.c.id == bindparam("this"), units.c.version == bindparam("indexed"))
+    .values(dirty=False)
+)
+
+
+class SqlTransaction:
+    """Reads and writes of one transaction, whose namespaces are locked.
+
+    While it is open, write through it alone: on SQLite another write waits for this one to end.
+    """
+
+    def __init__(self, sql: Statements, locked: Iterable[Namespace]) -> None:
+        self._sql = sql
+        self._locked = frozenset(locked)
+
+    async def units(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
+        """Return the units that exist among the ids."""
+        return await units_by_id(self._sql, ids)
+
+    async def last_turn(self, namespace: Namespace) -> Unit | None:
+        """Return the turn with the largest position."""
+        statement = (
+            select(*UNIT_COLUMNS)
+            .where(units.c.namespace == namespace, IS_TURN)
+            .order_by(units.c.position.desc())
+            .limit(1)
+        )
+        rows = await self._sql.rows(statement)
+        return unit_of(rows[0]) if rows else None
+
+    async def session_length(self, namespace: Namespace, session: str) -> int:
+        """Return the number of turns of a session, which have the ordinals from 0 without a gap."""
+        # Counting would read them all: a session may be as long as its user's life with the agent.
+        last = select(func.max(units.c.ordinal)).where(*_in_session(namespace, session))
+        ordinal = await self._sql.scalar(last)
+        return 0 if ordinal is None else int(ordinal) + 1
+
+    async def session_slice(self, namespace: Namespace, session: str, start: int, stop: int) -> list[Unit]:
+        """Return the session's turns with start <= ordinal < stop, in order."""
+        statement = (
+            select(*UNIT_COLUMNS)
+            .where(
+                *_in_session(namespace, session),
+                units.c.ordinal >= start,
+                units.c.ordinal < stop,
+            )
+            .order_by(units.c.ordinal)
+        )
+        return [unit_of(row) for row in await self._sql.rows(statement)]
+
+    async def position(self, namespace: Namespace) -> int:
+        """Return the namespace's last position (0 when nothing was placed)."""
+        statement = select(namespaces.c.position).where(namespaces.c.namespace == namespace)
+        return await self._sql.scalar(statement) or 0
+
+    async def advance(self, namespace: Namespace, count: int) -> int:
+        """Reserve `count` positions and return the first."""
+        last = await self._raise_counter(namespace, "position", count)
+        return last - count + 1
+
+    async def insert_units(self, units: Sequence[Unit]) -> set[UUID]:
+        """Insert units whose id is new; return the inserted ids. Visible ones are marked for the index."""
+        new = self._sql.insert(schema.units).on_conflict_do_nothing(index_elements=["id"])
+        rows = await self._sql.rows(new.returning(schema.units.c.id), [unit_row(unit) for unit in units])
+        inserted = {row.id for row in rows}
+        rests = [
+            {"turn": turn, "unit": unit.id} for unit in units if unit.id in inserted for turn in unit.evidence
+        ]
+        await self._sql.run(self._sql.insert(evidence).on_conflict_do_nothing(), rests)
+        return inserted
+
+    async def update_units(self, units: Sequence[Unit]) -> None:
+        """Rewrite units by id, save what was said and where, and mark them for the index."""
+        await self._sql.run(_UPDATE_UNITS, [unit_change(unit) for unit in units])
+
+    async def insert_links(self, links: Sequence[Link]) -> None:
+        """Insert links; one that exists already is left as it is."""
+        new = self._sql.insert(schema.links).on_conflict_do_nothing()
+        await self._sql.run(new, [link_row(link) for link in links])
+
+    async def recurrence(self, namespace: Namespace) -> RecurrenceRows:
+        """Return the live exchanges and the threads, each in the order in which they were first saved."""
+        live = select(recurrence).where(recurrence.c.namespace == namespace, IS_LIVE)
+        known = select(threads).where(threads.c.namespace == namespace)
+        return RecurrenceRows(
+            tuple(map(exchange_of, await self._sql.rows(live.order_by(recurrence.c.ordinal)))),
+            tuple(map(thread_of, await self._sql.rows(known.order_by(threads.c.ordinal)))),
+        )
+
+    async def recurrence_version(self, namespace: Namespace) -> int:
+        """Return a number that grows with every `save_recurrence` of the namespace."""
+        statement = select(namespaces.c.recurrence_version).where(namespaces.c.namespace == namespace)
+        return await self._sql.scalar(statement) or 0
+
+    async def observed(self, ids: Collection[UUID]) -> set[UUID]:
+        """Return those exchanges that were observed before, whatever their state."""
+        found: set[UUID] = set()
+        for some in chunks(ids):
+            statement = select(recurrence.c.id).where(recurrence.c.id.in_(some))
+            found |= {row.id for row in await self._sql.rows(statement)}
+        return found
+
+    async def save_recurrence(
+        self, namespace: Namespace, exchanges: Iterable[Exchange], threads: Iterable[Thread]
+    ) -> None:
+        """Insert or replace exchanges and threads by id."""
+        await self._raise_counter(namespace, "recurrence_version", 1)
+        await self._replace(recurrence, [exchange_row(namespace, exchange) for exchange in exchanges])
+        await self._replace(schema.threads, [thread_row(namespace, thread) for thread in threads])
+
+    async def thread(self, namespace: Namespace, thread: UUID) -> Thread | None:
+        """Return one thread."""
+        rows = await self._sql.rows(
+            select(threads).where(threads.c.namespace == namespace, threads.c.id == thread)
+        )
+        return thread_of(rows[0]) if rows else None
+
+    async def visible_facts(self, namespace: Namespace, about: Collection[tuple[str, str]]) -> list[Unit]:
+        """Return the visible facts with one of the (subject, relation) pairs, oldest position first."""
+        keys = {about_key(namespace, subject, relation) for subject, relation in about}
+        found: list[Unit] = []
+        for some in chunks(keys):
+            statement = select(*UNIT_COLUMNS).where(
+                units.c.about_key.in_(some), IS_VISIBLE_FACT, units.c.namespace == namespace
+            )
+            found += [unit_of(row) for row in await self._sql.rows(statement)]
+        pairs = set(about)
+        facts = [unit for unit in found if (unit.subject, unit.relation) in pairs]
+        return sorted(facts, key=lambda unit: (unit.position, unit.ordinal, unit.id))
+
+    async def issue_commands(self, commands: Sequence[Command]) -> None:
+        """Write new commands to the journal (state `issued`) and to the outbox."""
+        await journal.issue(self._sql, commands)
+
+    async def finish_command(self, claim: Claim, state: CommandState, plan: Mapping[str, Any] | None) -> bool:
+        """Record the end of a claimed command and free its lane; False, and nothing, when it is lost."""
+        return await journal.finish(self._sql, claim, state, plan)
+
+    async def record_changes(self, changes: Sequence[tuple[Unit, str]], at: datetime) -> list[Change]:
+        """Give each (unit, change type) the namespace's next seq and write it to the outbox."""
+        counts = Counter(unit.namespace for unit, _ in changes)
+        last = {name: await self._raise_counter(name, "seq", counts[name]) for name in sorted(counts)}
+        following = {name: last[name] - counts[name] for name in counts}
+        recorded: list[Change] = []
+        for unit, change in changes:
+            following[unit.namespace] += 1
+            fields = {"type": change, "seq": following[unit.namespace], "unit_id": unit.id, "at": at}
+            common = {"namespace": unit.namespace, "kind": unit.kind, "version": unit.version}
+            recorded.append(Change.model_validate(fields | common))
+        records = [Outgoing(CHANGES, change.namespace, encode(change)) for change in recorded]
+        await self._sql.run(outbox.insert(), [outbox_row(record) for record in records])
+        return recorded
+
+    async def dirty(self, namespace: Namespace, limit: int) -> list[Unit]:
+        """Return units that the vector store does not reflect yet, invisible ones too, oldest first."""
+        statement = (
+            select(*UNIT_COLUMNS)
+            .where(units.c.namespace == namespace, IS_DIRTY)
+            .order_by(units.c.position, units.c.ordinal, units.c.id)
+            .limit(limit)
+        )
+        return [unit_of(row) for row in await self._sql.rows(statement)]
+
+    async def mark_indexed(self, units: Sequence[Unit]) -> None:
+        """Clear the mark of units whose version is still the given one."""
+        await self._sql.run(_MARK_INDEXED, [{"this": unit.id, "indexed": unit.version} for unit in units])
+
+    async def _replace(self, table: Table, rows: list[dict[str, Any]]) -> None:
+        """Insert rows or replace those with their id; a replaced row keeps its ordinal, its place in line."""
+        insert = self._sql.insert(table)
+        kept = {"ordinal", "id", "namespace"}
+        replaced = {
+            column.name: insert.excluded[column.name] for column in table.c if column.name not in kept
+        }
+        await self._sql.run(insert.on_conflict_do_update(index_elements=["id"], set_=replaced), rows)
+
+    async def _raise_counter(self, namespace: Namespace, counter: str, by: int) -> int:
+        """Add to a counter of a locked namespace and return its new value."""
+        if namespace not in self._locked:
+            raise ValueError(f"the transaction does not hold the lock of {namespace}")
+        column = namespaces.c[counter]
+        statement = (
+            update(namespaces)
+            .where(namespaces.c.namespace == namespace)
+            .values({counter: column + by})
+            .returning(column)
+        )
+        return int(await self._sql.scalar(statement))
+
+
+async def units_by_id(
+    sql: Statements, ids: Collection[UUID], *where: ColumnElement[bool]
+) -> dict[UUID, Unit]:
+    """Return the units among the ids that match."""
+    found: dict[UUID, Unit] = {}
+    for some in chunks(ids):
+        rows = await sql.rows(select(*UNIT_COLUMNS).where(and_(units.c.id.in_(some), *where)))
+        found |= {unit.id: unit for unit in map(unit_of, rows)}
+    return found
+
+
+def _in_session(namespace: Namespace, session: str) -> tuple[ColumnElement[bool], ...]:
+    """Return the turns of a session: found by key, told apart by name where two share one."""
+    return (
+        IS_TURN,
+        units.c.session_key == session_key(namespace, session),
+        units.c.namespace == namespace,
+        units.c.session == session,
+    )

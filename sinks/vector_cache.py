@@ -1,0 +1,75 @@
+"""Vectors of texts seen before, in memory: an LRU over content hashes, shared by the embedders."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.streams.metrics import EMBEDDED_TEXTS
+from lamina.streams.ports import Metrics
+
+Rows = NDArray[np.float32]
+"""What one entry holds, shape (k, dimension): the k vectors of one text, or of one turn."""
+
+
+def content_key(*parts: str) -> bytes:
+    """Return a 16-byte hash of the parts; ("ab", "c") and ("a", "bc") differ."""
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "little"))
+        digest.update(raw)
+    return digest.digest()
+
+
+class VectorCache:
+    """The least recently used vectors go first. For one event loop; not safe across threads."""
+
+    def __init__(self, capacity: int, engine: str, metrics: Metrics) -> None:
+        """Hold at most `capacity` entries (0: none) and count answers as those of `engine`."""
+        self._capacity = capacity
+        self._engine = engine
+        self._metrics = metrics
+        self._entries: OrderedDict[bytes, Rows] = OrderedDict()
+
+    async def through(
+        self, keys: Sequence[bytes], compute: Callable[[list[int]], Awaitable[Sequence[Rows]]]
+    ) -> list[Rows]:
+        """Return the rows of each key, asking `compute` only for what is unknown, and each key once.
+
+        Args:
+            keys: what is wanted; a key may come more than once.
+            compute: given positions in `keys`, returns their rows in that order. What it raises
+                passes through, and then nothing is kept.
+        """
+        known: dict[bytes, Rows] = {}
+        unknown: dict[bytes, int] = {}
+        for position, key in enumerate(keys):
+            entry = self._entries.get(key)
+            if entry is None:
+                unknown.setdefault(key, position)
+            else:
+                self._entries.move_to_end(key)
+                known[key] = entry
+        if unknown:
+            computed = await compute(list(unknown.values()))
+            for key, rows in zip(unknown, computed, strict=True):
+                known[key] = rows
+                self._keep(key, rows)
+        self._count("model", len(unknown))
+        self._count("cache", len(keys) - len(unknown))
+        return [known[key] for key in keys]
+
+    def _keep(self, key: bytes, rows: Rows) -> None:
+        if self._capacity == 0:
+            return
+        self._entries[key] = rows
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._capacity:
+            self._entries.popitem(last=False)
+
+    def _count(self, source: str, texts: int) -> None:
+        if texts:
+            self._metrics.count(EMBEDDED_TEXTS, texts, engine=self._engine, source=source)

@@ -1,0 +1,230 @@
+"""Recall from three tiers (RecMem §3.5): exchanges, episodes and facts, each with its own budget.
+
+The question's vector is compared with every tier by cosine. The raw layer answers in exchanges: a found
+turn brings the turn it answers, or its reply, since either alone often says nothing. The paper's budgets are
+k_sub = 10, k_epi = 5, k_sem = 10. A caller who wants more results than the budgets give gets the next
+best of the tiers that have some.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from lamina.streams.codec import Vector
+from lamina.streams.namespace import Namespace
+from lamina.streams.placement import reply_closes
+from lamina.streams.ports import Hit, Query, Tables, VectorStore
+from lamina.streams.records import Kind, Status, Unit
+
+Tier = Literal["subconscious", "episodic", "semantic"]
+"""RecMem's names of the layers: exchanges, episodes, facts."""
+
+Stage = Callable[[Literal["search", "load"]], AbstractContextManager[object]]
+"""Wraps a stage of the recall, so that a caller with a clock can time it."""
+
+KINDS: dict[Tier, Kind] = {"subconscious": "turn", "episodic": "episode", "semantic": "fact"}
+"""The kind of unit that each tier holds; the order breaks ties between equal scores."""
+
+TURNS_PER_EXCHANGE = 3
+"""Turns asked for per wanted exchange: two may fold into one, and a few rows may have just been archived."""
+
+_ORDER = {tier: rank for rank, tier in enumerate(KINDS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much each tier may give, in exchanges, episodes and facts."""
+
+    exchanges: int = 10
+    episodes: int = 5
+    facts: int = 10
+
+    def of(self, tier: Tier) -> int:
+        """Return the tier's share."""
+        return {"subconscious": self.exchanges, "episodic": self.episodes, "semantic": self.facts}[tier]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a memory must satisfy to be found; both ends of a time range are included."""
+
+    kinds: tuple[Kind, ...] = ("turn", "episode", "fact")
+    session: str | None = None
+    speaker: str | None = None
+    said_from: datetime | None = None
+    said_to: datetime | None = None
+    as_of: datetime | None = None
+    """What could be known at this time: nothing said later, no fact that holds only from later on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A memory and why it was found.
+
+    `unit` is the best turn of an exchange, or the episode or fact; `score` its cosine with the question;
+    `turns` its evidence in time order, the whole exchange for a turn.
+    """
+
+    unit: Unit
+    score: float
+    tier: Tier
+    turns: tuple[Unit, ...]
+
+
+async def tiers(
+    question: Vector,
+    namespace: Namespace,
+    store: VectorStore,
+    tables: Tables,
+    *,
+    budget: Budget,
+    filters: Filters,
+    top_k: int | None = None,
+    stage: Stage = nullcontext,
+) -> list[Found]:
+    """Find what a namespace remembers about a question, best first; ties by tier, then id.
+
+    Only what the tables show as visible is returned: a point that the store still holds for an archived,
+    forgotten or foreign unit is dropped.
+
+    Args:
+        question: shape (dimension,), unit length.
+        namespace: the only one that is read.
+        store: where neighbours are searched.
+        tables: where their rows and evidence are read.
+        budget: what each tier may give.
+        filters: what a result must satisfy; the other turn of an exchange only has to satisfy `as_of`.
+        top_k: the number of results; None: all that the budget allows.
+        stage: wraps the search of the store and the loading of rows.
+
+    Raises:
+        StoreUnavailable: the store does not answer.
+        TablesUnavailable: the tables do not answer.
+    """
+    asked: dict[Tier, int] = {
+        tier: max(budget.of(tier), top_k or 0)
+        for tier, kind in KINDS.items()
+        if kind in filters.kinds and budget.of(tier) > 0
+    }
+    if not asked:
+        return []
+    queries = [_query(question, namespace, tier, limit, filters) for tier, limit in asked.items()]
+    with stage("search"):
+        hits = dict(zip(asked, await store.search(queries), strict=True))
+    with stage("load"):
+        units = await tables.units(namespace, {hit.id for found in hits.values() for hit in found})
+        reader = _Reader(namespace, tables, filters.as_of)
+        found = {
+            tier: await (reader.exchanges if tier == "subconscious" else reader.derived)(
+                tier, _shown(hits[tier], units, tier, filters.as_of)
+            )
+            for tier in asked
+        }
+    taken = [one for tier in asked for one in found[tier][: budget.of(tier)]]
+    if top_k is not None and len(taken) < top_k:
+        rest = (one for tier in asked for one in found[tier][budget.of(tier) :])
+        taken += sorted(rest, key=_rank)[: top_k - len(taken)]
+    return sorted(taken, key=_rank)[:top_k]
+
+
+def _rank(found: Found) -> tuple[float, int, UUID]:
+    return (-found.score, _ORDER[found.tier], found.unit.id)
+
+
+def _query(question: Vector, namespace: Namespace, tier: Tier, limit: int, filters: Filters) -> Query:
+    ends = [end for end in (filters.said_to, filters.as_of) if end is not None]
+    return Query(
+        namespace=namespace,
+        dense=question,
+        kinds=(KINDS[tier],),
+        limit=limit * TURNS_PER_EXCHANGE if tier == "subconscious" else limit,
+        sessions=() if filters.session is None else (filters.session,),
+        speakers=() if filters.speaker is None else (filters.speaker,),
+        said_from=filters.said_from,
+        said_to=min(ends, default=None),
+    )
+
+
+def _shown(
+    hits: Sequence[Hit], units: dict[UUID, Unit], tier: Tier, as_of: datetime | None
+) -> list[tuple[Unit, float]]:
+    """Keep the hits whose row is visible, of the tier's kind, and known at `as_of`."""
+    return [
+        (unit, hit.score)
+        for hit in hits
+        if (unit := units.get(hit.id)) is not None
+        and unit.visible
+        and unit.kind == KINDS[tier]
+        and _known(unit, as_of)
+    ]
+
+
+def _known(unit: Unit, as_of: datetime | None) -> bool:
+    if as_of is None:
+        return True
+    return unit.said_at <= as_of and (unit.valid_from is None or unit.valid_from <= as_of)
+
+
+def _in_time(turns: Iterable[Unit]) -> tuple[Unit, ...]:
+    return tuple(sorted(turns, key=lambda turn: (turn.said_at, turn.position)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Turns found rows into results with their evidence."""
+
+    namespace: Namespace
+    tables: Tables
+    as_of: datetime | None
+
+    async def derived(self, tier: Tier, shown: Sequence[tuple[Unit, float]]) -> list[Found]:
+        """Join episodes or facts with their turns; one that rests on a turn after `as_of` is left out."""
+        wanted = {turn for unit, _ in shown for turn in unit.evidence}
+        turns = await self.tables.units(self.namespace, wanted) if wanted else {}
+        found = [
+            Found(unit, score, tier, _in_time(turns[turn] for turn in unit.evidence if turn in turns))
+            for unit, score in shown
+        ]
+        return [one for one in found if all(_known(turn, self.as_of) for turn in one.turns)]
+
+    async def exchanges(self, tier: Tier, shown: Sequence[tuple[Unit, float]]) -> list[Found]:
+        """Fold turns into their exchanges; an exchange ranks by its best turn."""
+        around = await self._neighbours(unit for unit, _ in shown)
+        found: dict[UUID, Found] = {}
+        for unit, score in shown:
+            turns = self._exchange_of(unit, around)
+            key = turns[-1].id
+            known = found.get(key)
+            if known is None:
+                found[key] = Found(unit, score, tier, turns)
+            elif (-score, unit.id) < (-known.score, known.unit.id):
+                found[key] = replace(known, unit=unit, score=score)
+        return sorted(found.values(), key=_rank)
+
+    async def _neighbours(self, turns: Iterable[Unit]) -> dict[tuple[str, int], Unit]:
+        """Return the turns at the places next to the given ones, gated ones too: they were said."""
+        places: Collection[tuple[str, int]] = {
+            (turn.session, turn.ordinal + step)
+            for turn in turns
+            for step in (-1, 1)
+            if turn.ordinal + step >= 0
+        }
+        around = await self.tables.turns_at(self.namespace, places) if places else {}
+        return {
+            place: turn
+            for place, turn in around.items()
+            if turn.status is not Status.FAILED and _known(turn, self.as_of)
+        }
+
+    def _exchange_of(self, turn: Unit, around: dict[tuple[str, int], Unit]) -> tuple[Unit, ...]:
+        """Return the turn with the one it answers, else with its reply, else alone."""
+        before = around.get((turn.session, turn.ordinal - 1))
+        if before is not None and reply_closes(before, turn):
+            return (before, turn)
+        after = around.get((turn.session, turn.ordinal + 1))
+        if after is not None and reply_closes(turn, after):
+            return (turn, after)
+        return (turn,)

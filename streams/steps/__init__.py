@@ -1,0 +1,1 @@
+"""The steps of the flow, each one async function over ports: batch in, what it decided out."""

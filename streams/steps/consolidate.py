@@ -1,0 +1,117 @@
+"""consolidate: carry out one claimed command (RecMem §3.3–3.4) and record how it ended."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from lamina.streams.codec import Matrix
+from lamina.streams.consolidation import Applied, Current, apply, evidence_of, pairs_of
+from lamina.streams.errors import Rejected
+from lamina.streams.metrics import DERIVED
+from lamina.streams.ports import Claim, Query, Transaction
+from lamina.streams.records import Command, Link, Plan, Status, Unit
+from lamina.streams.recurrence import Thread
+from lamina.streams.steps.index import index
+from lamina.streams.steps.ports import Ports
+from lamina.streams.store import neighbours_in_batch, semantic_links
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended."""
+
+    state: Literal["applied", "no_op", "lost"]
+    """`lost`: a newer owner took the lane; nothing was written."""
+    applied: Applied | None = None
+
+
+async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool]) -> Outcome:
+    """Ask the engine for a plan and apply it in one transaction with the end of the command.
+
+    Args:
+        claim: the command under lease; this owner alone works in the namespace.
+        ports: the outside.
+        replaces: whether a relation holds one value at a time.
+
+    Raises:
+        TablesUnavailable, StoreUnavailable, EmbedderUnavailable: the command stays planned.
+    """
+    command = claim.command
+    # What the last command wrote must be findable before its successor looks for neighbours.
+    await index([command.namespace], {}, ports)
+    thread, heads = await _thread(command, ports)
+    plan = await _plan(command, heads, ports)
+    texts = [draft.text for draft in plan.drafts]
+    vectors = await ports.embedder.embed(texts) if texts else None
+    now = ports.clock.now()
+    async with ports.tables.transaction([command.namespace]) as tx:
+        turns = await tx.units(evidence_of(plan, heads, command))
+        facts = await tx.visible_facts(command.namespace, pairs_of(plan))
+        current = Current(command, thread, tuple(heads), tuple(facts), turns)
+        applied = apply(plan, current, replaces=replaces, now=now)
+        state: Literal["applied", "no_op"] = "applied" if applied.inserted else "no_op"
+        if not await tx.finish_command(claim, state, plan.model_dump(mode="json")):
+            return Outcome("lost")
+        if vectors is not None:
+            applied.links += await _semantic(applied, vectors, ports)
+        await _write(applied, command, tx, now)
+    for unit in applied.inserted:
+        ports.metrics.count(DERIVED, kind=unit.kind)
+    known = {} if vectors is None else {u.id: vectors[u.ordinal] for u in applied.inserted}
+    await index([command.namespace], known, ports)
+    return Outcome(state, applied)
+
+
+async def _thread(command: Command, ports: Ports) -> tuple[Thread, list[Unit]]:
+    """Resolve the command's thread to the episodes it stands for at this moment."""
+    async with ports.tables.transaction([command.namespace]) as tx:
+        thread = await tx.thread(command.namespace, command.thread)
+        if thread is None:
+            raise Rejected(f"command {command.id} names thread {command.thread}, which does not exist")
+        units = await tx.units(thread.heads)
+    return thread, [units[head] for head in thread.heads]
+
+
+async def _plan(command: Command, heads: list[Unit], ports: Ports) -> Plan:
+    keys = [key for head in heads for key in head.evidence]
+    units = await ports.tables.units(command.namespace, {*keys, *command.evidence})
+    new = _in_order(units[key] for key in command.evidence if key in units)
+    if not heads:
+        return await ports.engine.create(new)
+    told = _in_order(units[key] for key in dict.fromkeys(keys) if key in units)
+    return await ports.engine.merge(heads, told, new)
+
+
+def _in_order(turns: Iterable[Unit]) -> list[Unit]:
+    return sorted(turns, key=lambda turn: (turn.said_at, turn.position))
+
+
+async def _semantic(applied: Applied, vectors: Matrix, ports: Ports) -> list[Link]:
+    """Link new visible units to their neighbours of the same kind: layers are joined by evidence links."""
+    cap = ports.settings.semantic_links
+    new = [(unit, vectors[unit.ordinal]) for unit in applied.inserted if unit.visible]
+    if not new or not cap:
+        return []
+    found = await ports.store.search(
+        [Query(unit.namespace, vector, (unit.kind,), cap + len(applied.archived)) for unit, vector in new]
+    )
+    gone = {unit.id for unit in applied.archived}
+    links: list[Link] = []
+    for kind in ("episode", "fact"):
+        layer = [(each, hits) for each, hits in zip(new, found, strict=True) if each[0].kind == kind]
+        batch = neighbours_in_batch([each for each, _ in layer], cap)
+        for ((unit, _), hits), near in zip(layer, batch, strict=True):
+            links += semantic_links(unit, [hit for hit in hits if hit.id not in gone], near, cap)
+    return links
+
+
+async def _write(applied: Applied, command: Command, tx: Transaction, now: datetime) -> None:
+    await tx.insert_units(applied.inserted)
+    await tx.update_units(applied.archived)
+    await tx.insert_links(applied.links)
+    await tx.record_changes(applied.changes, now)
+    if applied.thread is not None:
+        await tx.save_recurrence(command.namespace, (), [applied.thread])
+    remembered = [turn for unit in applied.inserted for turn in unit.evidence]
+    await tx.set_status(dict.fromkeys(remembered), Status.CONSOLIDATED)

@@ -1,0 +1,40 @@
+"""embed: one pass per turn over "previous turn + turn" gives the turn's and the exchange's vector."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lamina.streams.codec import Vector
+from lamina.streams.metrics import TURNS
+from lamina.streams.records import Admitted, Embedded
+from lamina.streams.steps.ports import Ports
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedTurn:
+    """A turn and its vectors, on the way from `embed` to `remember`."""
+
+    record: Embedded
+    dense: Vector
+    """The turn, read in the light of the turn before it."""
+    exchange: Vector | None
+    """The exchange that the turn closes; None where it closes none."""
+
+
+async def embed(batch: Sequence[Admitted], ports: Ports) -> list[EmbeddedTurn]:
+    """Embed a batch of admitted turns; the result matches the input.
+
+    Raises:
+        EmbedderUnavailable: the engine does not answer now; nothing happened.
+    """
+    vectors = await ports.embedder.embed_turns(
+        [(each.previous.text if each.previous else None, each.unit.text) for each in batch]
+    )
+    ports.metrics.count(TURNS, len(batch), step="embed", outcome="embedded")
+    return [
+        EmbeddedTurn(
+            record=Embedded(unit=each.unit, previous=each.previous, reply=each.reply, after=each.after),
+            dense=dense,
+            exchange=exchange if each.reply else None,
+        )
+        for each, dense, exchange in zip(batch, vectors.turn, vectors.exchange, strict=True)
+    ]

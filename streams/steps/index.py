@@ -1,0 +1,91 @@
+"""index: copy committed units to the vector store. The tables are the truth, the store a copy.
+
+Runs under the namespace's lock, so the row read is the row copied; nothing else writes the store. What a
+crash leaves behind is still marked, and `sweep` picks it up with vectors recomputed from the text.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from lamina.streams.codec import Vector
+from lamina.streams.metrics import INDEXED
+from lamina.streams.namespace import Namespace
+from lamina.streams.ports import Point, Transaction
+from lamina.streams.records import Unit
+from lamina.streams.steps.ports import Ports
+
+PAGE = 256
+"""Units copied under one lock."""
+
+
+async def index(namespaces: Iterable[Namespace], vectors: Mapping[UUID, Vector], ports: Ports) -> int:
+    """Copy every marked unit of the namespaces to the store and return how many were copied.
+
+    Args:
+        namespaces: copied one after the other, each under its own lock.
+        vectors: vectors at hand by unit id; others are recomputed from the text.
+        ports: the outside.
+
+    Raises:
+        StoreUnavailable: the marks stay; calling again, or the sweeper, finishes the work.
+    """
+    copied = 0
+    for namespace in sorted(set(namespaces)):
+        while page := await _copy_page(namespace, vectors, ports):
+            copied += page
+            if page < PAGE:
+                break
+    return copied
+
+
+async def _copy_page(namespace: Namespace, vectors: Mapping[UUID, Vector], ports: Ports) -> int:
+    async with ports.tables.transaction([namespace]) as tx:
+        units = await tx.dirty(namespace, PAGE)
+        if not units:
+            return 0
+        shown = [unit for unit in units if unit.visible]
+        hidden = [unit.id for unit in units if not unit.visible]
+        known = {**vectors, **await _recompute([u for u in shown if u.id not in vectors], tx, ports)}
+        if shown:
+            await ports.store.upsert([_point(unit, known[unit.id]) for unit in shown])
+            ports.metrics.count(INDEXED, len(shown), action="upsert")
+        if hidden:
+            await ports.store.delete(hidden)
+            ports.metrics.count(INDEXED, len(hidden), action="delete")
+        await tx.mark_indexed(units)
+    return len(units)
+
+
+def _point(unit: Unit, dense: Vector) -> Point:
+    return Point(
+        id=unit.id,
+        namespace=unit.namespace,
+        kind=unit.kind,
+        session=unit.session,
+        speaker=unit.speaker,
+        said_at=unit.said_at,
+        dense=dense,
+    )
+
+
+async def _recompute(units: Sequence[Unit], tx: Transaction, ports: Ports) -> dict[UUID, Vector]:
+    """Embed units again exactly as they were embedded first: a turn after its previous turn."""
+    vectors: dict[UUID, Vector] = {}
+    turns = [unit for unit in units if unit.kind == "turn"]
+    if turns:
+        pairs = []
+        for turn in turns:
+            before = await tx.session_slice(turn.namespace, turn.session, turn.ordinal - 1, turn.ordinal)
+            pairs.append((before[0].text if before else None, turn.text))
+        embedded = await ports.embedder.embed_turns(pairs)
+        vectors.update(zip([turn.id for turn in turns], embedded.turn, strict=True))
+    derived = [unit for unit in units if unit.kind != "turn"]
+    if derived:
+        rows = await ports.embedder.embed([unit.text for unit in derived])
+        vectors.update(zip([unit.id for unit in derived], rows, strict=True))
+    return vectors
+
+
+async def sweep(ports: Ports, *, limit: int = 64) -> int:
+    """Copy what a crash or an outage left marked, oldest namespaces first; return how many units."""
+    return await index(await ports.tables.dirty_namespaces(limit), {}, ports)

@@ -1,0 +1,177 @@
+"""remember: store and count, one transaction per batch, then the copy to the vector store."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from lamina.streams.count import CountPolicy, Decision, RecurrenceState
+from lamina.streams.metrics import MERGES, PROMOTIONS, TURNS
+from lamina.streams.namespace import Namespace
+from lamina.streams.ports import Hit, Query, Transaction
+from lamina.streams.records import Command, Link, Status, Unit
+from lamina.streams.recurrence import Exchange
+from lamina.streams.steps.embed import EmbeddedTurn
+from lamina.streams.steps.index import index
+from lamina.streams.steps.ports import Ports
+from lamina.streams.store import neighbours_in_batch, semantic_links, temporal_link
+
+
+class RecurrenceCache:
+    """Recurrence states of the namespaces seen last; a state is used only while its version holds."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._states: OrderedDict[Namespace, tuple[int, RecurrenceState]] = OrderedDict()
+
+    async def state(self, namespace: Namespace, tx: Transaction, ports: Ports) -> RecurrenceState:
+        """Return the namespace's state, from memory when nobody else saved it since, and take it out.
+
+        It goes back by `keep` after the commit: a state whose write failed is never used again.
+        """
+        version = await tx.recurrence_version(namespace)
+        cached = self._states.pop(namespace, None)
+        if cached is not None and cached[0] == version:
+            return cached[1]
+        rows = await tx.recurrence(namespace)
+        return RecurrenceState(namespace, rows, CountPolicy.of(ports.settings), ports.embedder.dimension)
+
+    def keep(self, namespace: Namespace, version: int, state: RecurrenceState) -> None:
+        """Keep a committed state, dropping the least recently used ones beyond the limit of vectors."""
+        self._states[namespace] = (version, state)
+        while len(self._states) > 1 and sum(each.size for _, each in self._states.values()) > self._limit:
+            self._states.popitem(last=False)
+
+
+@dataclass(slots=True)
+class Remembered:
+    """What one batch led to."""
+
+    units: list[Unit] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    decisions: dict[UUID, Decision] = field(default_factory=dict)
+    commands: list[Command] = field(default_factory=list)
+
+
+async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: RecurrenceCache) -> Remembered:
+    """Store a batch and count its exchanges; a turn or exchange seen before has no second effect.
+
+    Raises:
+        TablesUnavailable: nothing was written.
+        StoreUnavailable: before the commit nothing was written; after it, the copy is completed by the next
+            call or the sweeper.
+    """
+    # Partition order gives each turn once, but a redelivery may bring it twice in one batch.
+    unique = list({each.record.unit.id: each for each in batch}.values())
+    kept = [each for each in unique if each.record.unit.status is not Status.GATED]
+    found = await _neighbours(kept, ports)
+    done = Remembered()
+    namespaces = {each.record.unit.namespace for each in unique}
+    states: dict[Namespace, tuple[int, RecurrenceState]] = {}
+    async with ports.tables.transaction(namespaces) as tx:
+        rows = await tx.units({each.record.unit.id for each in unique})
+        _store(kept, rows, found, ports, done)
+        await tx.update_units(done.units)
+        await tx.insert_links(done.links)
+        await tx.record_changes([(unit, "created") for unit in done.units], ports.clock.now())
+        for namespace in sorted(namespaces):
+            state = await cache.state(namespace, tx, ports)
+            await _count([e for e in unique if e.record.unit.namespace == namespace], state, tx, ports, done)
+            done.commands += await save(namespace, state, tx)
+            states[namespace] = (await tx.recurrence_version(namespace), state)
+    for namespace, (version, state) in states.items():
+        cache.keep(namespace, version, state)
+    _measure(done, ports)
+    await index(namespaces, {each.record.unit.id: each.dense for each in kept}, ports)
+    return done
+
+
+async def save(namespace: Namespace, state: RecurrenceState, tx: Transaction) -> list[Command]:
+    """Write what a state decided: rows, claims and commands commit together."""
+    delta = state.take()
+    if delta.exchanges or delta.threads:
+        await tx.save_recurrence(namespace, delta.exchanges.values(), delta.threads.values())
+    await tx.issue_commands(delta.commands)
+    return delta.commands
+
+
+async def _neighbours(kept: Sequence[EmbeddedTurn], ports: Ports) -> list[list[Hit]]:
+    cap = ports.settings.semantic_links
+    if not kept or not cap:
+        return [[] for _ in kept]
+    queries = [Query(each.record.unit.namespace, each.dense, ("turn",), cap + 1) for each in kept]
+    return await ports.store.search(queries)
+
+
+def _store(
+    kept: Sequence[EmbeddedTurn],
+    rows: dict[UUID, Unit],
+    found: Sequence[list[Hit]],
+    ports: Ports,
+    done: Remembered,
+) -> None:
+    cap = ports.settings.semantic_links
+    batch = neighbours_in_batch([(each.record.unit, each.dense) for each in kept], cap)
+    for each, stored, near in zip(kept, found, batch, strict=True):
+        row = rows.get(each.record.unit.id, each.record.unit)
+        if row.status.terminal:
+            continue
+        unit = row.model_copy(update={"status": Status.REMEMBERED, "visible": True})
+        done.units.append(unit)
+        done.links += temporal_link(unit, each.record.after)
+        done.links += semantic_links(unit, stored, near, cap)
+
+
+async def _count(
+    batch: Sequence[EmbeddedTurn], state: RecurrenceState, tx: Transaction, ports: Ports, done: Remembered
+) -> None:
+    exchanges = [(each, exchange) for each in batch if (exchange := _exchange_of(each, ports)) is not None]
+    seen = await tx.observed({exchange.id for _, exchange in exchanges})
+    for each, exchange in exchanges:
+        if exchange.id in seen:
+            continue
+        position = each.record.unit.position
+        done.decisions[exchange.id] = state.observe(exchange, position=position, now=ports.clock.now())
+
+
+def _exchange_of(each: EmbeddedTurn, ports: Ports) -> Exchange | None:
+    """Return the exchange that a turn closes, if any.
+
+    A salient turn that answers nothing is an exchange of its own at once: it must not wait for a reply that
+    may never come.
+    """
+    unit, previous = each.record.unit, each.record.previous
+    now = ports.clock.now()
+    if ports.settings.count_unit == "exchange" and each.exchange is not None and previous is not None:
+        return Exchange(unit.id, (previous.id, unit.id), unit.said_at, now, each.exchange, unit.salience)
+    if unit.status is Status.GATED:
+        return None
+    if ports.settings.count_unit == "turn" or unit.salience is not None:
+        return Exchange(unit.id, (unit.id,), unit.said_at, now, each.dense, unit.salience)
+    return None
+
+
+def _measure(done: Remembered, ports: Ports) -> None:
+    ports.metrics.count(TURNS, len(done.units), step="remember", outcome="remembered")
+    outcomes = [decision.outcome for decision in done.decisions.values()]
+    ports.metrics.count(MERGES, outcomes.count("merges"))
+    for command in done.commands:
+        if command.kind == "promote":
+            ports.metrics.count(PROMOTIONS, reason=command.reason)
+
+
+async def ripen(observed_before: datetime, ports: Ports, *, limit: int = 64) -> list[Command]:
+    """Issue the commands of threads whose pending exchanges were all observed before the given time.
+
+    Works on fresh rows, not on the cache: another worker may own the namespace. A cached state notices by
+    its version.
+    """
+    issued: list[Command] = []
+    for namespace in await ports.tables.idle_namespaces(observed_before, limit):
+        async with ports.tables.transaction([namespace]) as tx:
+            rows = await tx.recurrence(namespace)
+            state = RecurrenceState(namespace, rows, CountPolicy.of(ports.settings), ports.embedder.dimension)
+            state.ripen(observed_before, position=await tx.position(namespace), now=ports.clock.now())
+            issued += await save(namespace, state, tx)
+    return issued

@@ -1,0 +1,108 @@
+"""A PostgreSQL server of the tests' own: Debian's binaries on a free port, in a folder that is removed."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import asyncpg
+
+HOW_TO = "PostgreSQL is not installed: `apt-get install postgresql` and run the tests again"
+
+_USER = "postgres"
+"""Debian's package makes this user; the server refuses to run as root."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server that trusts whoever asks."""
+
+    port: int
+
+    def url(self, database: str) -> str:
+        return f"postgresql+asyncpg://{_USER}@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self) -> str:
+        """Create an empty database and return its URL."""
+        name = f"t{uuid4().hex}"
+        asyncio.run(self._run(f"CREATE DATABASE {name}"))
+        return self.url(name)
+
+    async def _run(self, statement: str) -> None:
+        connection = await asyncpg.connect(user=_USER, host="127.0.0.1", port=self.port, database="postgres")
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+
+def installed() -> Path | None:
+    """Return the folder of the newest server's programs."""
+    folders = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3])
+    )
+    return folders[-1].parent if folders else None
+
+
+@contextmanager
+def running(programs: Path, *, durable: bool = False) -> Iterator[Server]:
+    """Run a server until the block ends. `durable` makes commits wait for the disk, as in production."""
+    folder = Path(tempfile.mkdtemp(prefix="lamina-postgres-"))
+    as_server = []
+    if os.geteuid() == 0:
+        as_server = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--init-groups"]
+        shutil.chown(folder, _USER, _USER)
+    data = folder / "data"
+    subprocess.run(
+        [*as_server, programs / "initdb", "-D", data, "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync"],
+        check=True,
+        capture_output=True,
+        cwd=folder,
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "60"}
+    if not durable:
+        settings["fsync"] = "off"
+    options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [*as_server, programs / "postgres", "-D", data, "-p", str(port), *options],
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+        )
+    try:
+        _wait(server, port, folder / "log")
+        yield Server(port)
+    finally:
+        server.send_signal(signal.SIGINT)  # fast shutdown: ends sessions, does not wait for them
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait(server: subprocess.Popen, port: int, log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            asyncio.run(Server(port)._run("SELECT 1"))
+        except (OSError, asyncpg.PostgresError):
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start: {log.read_text()}") from None
+            time.sleep(0.1)
+        else:
+            return

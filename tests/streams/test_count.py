@@ -1,0 +1,134 @@
+"""Recurrence decides: RecMem's running example, merge-first, the debounce, salience."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid5
+
+import numpy as np
+import pytest
+
+from lamina.streams.count import CountPolicy, RecurrenceState
+from lamina.streams.namespace import namespace_of
+from lamina.streams.recurrence import Exchange, RecurrenceRows
+from lamina.streams.vector_table import VectorTable, unit_length
+
+NAMESPACE = namespace_of("acme", "ada")
+START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+ROOT = UUID(int=7)
+EMPTY = RecurrenceRows((), ())
+
+
+def a_policy(**changes) -> CountPolicy:
+    given = {"theta_sim": 0.7, "theta_count": 3, "merge_size": 2, "merge_idle": timedelta(minutes=15), **changes}
+    return CountPolicy(**given)
+
+
+def an_exchange(name: str, direction, minute: int = 0, salience: str | None = None) -> Exchange:
+    turns = (uuid5(ROOT, name + "/user"), uuid5(ROOT, name + "/assistant"))
+    said_at = START + timedelta(minutes=minute)
+    vector = unit_length(np.asarray(direction, dtype=np.float32))
+    return Exchange(uuid5(ROOT, name), turns, said_at, said_at, vector, salience)
+
+
+def a_state(policy: CountPolicy, rows: RecurrenceRows = EMPTY) -> RecurrenceState:
+    return RecurrenceState(NAMESPACE, rows, policy, 3)
+
+
+def observe(state: RecurrenceState, *exchanges: Exchange):
+    return [state.observe(each, position=n, now=each.said_at) for n, each in enumerate(exchanges, start=1)]
+
+
+CAKE, CAKE_AGAIN, JEANS = [1, 0.1, 0], [1, 0.3, 0], [0, 0, 1]
+
+
+def test_recmem_running_example_promotes_on_the_third_turn() -> None:
+    """RecMem app. B, θ_count = 2, the unit itself counted: cake, jeans, cake again."""
+    state = a_state(a_policy(theta_count=2))
+    cake, jeans, again = (
+        an_exchange("cake", CAKE),
+        an_exchange("jeans", JEANS, 1),
+        an_exchange("cake again", CAKE_AGAIN, 2),
+    )
+    first, second, third = observe(state, cake, jeans, again)
+    assert (first.outcome, len(first.similar)) == ("stays", 1)
+    assert (second.outcome, len(second.similar)) == ("stays", 1)
+    assert third.outcome == "promotes"
+    assert {key for key, _ in third.similar} == {cake.id, again.id}
+    (command,) = state.take().commands
+    assert (command.kind, command.reason) == ("promote", "recurrence")
+    assert command.exchanges == (cake.id, again.id)
+    assert command.evidence == (*cake.turns, *again.turns)
+
+
+def test_a_promoted_cluster_takes_later_similar_exchanges_without_waiting_for_its_episode() -> None:
+    state = a_state(a_policy(theta_count=2, merge_size=2))
+    decisions = observe(state, *(an_exchange(f"cake {n}", CAKE, n) for n in range(4)))
+    assert [each.outcome for each in decisions] == ["stays", "promotes", "merges", "merges"]
+    promote, merge = state.take().commands
+    assert (merge.kind, merge.reason, merge.thread) == ("merge", "merge_full", promote.thread)
+    assert len(merge.exchanges) == 2
+
+
+def test_a_quiet_thread_merges_what_waits_when_event_time_has_passed() -> None:
+    state = a_state(a_policy(theta_count=2, merge_size=9))
+    observe(state, an_exchange("a", CAKE), an_exchange("b", CAKE, 1), an_exchange("c", CAKE, 2))
+    assert [each.kind for each in state.take().commands] == ["promote"]
+    observe(state, an_exchange("jeans", JEANS, 16))
+    assert state.take().commands == []
+    observe(state, an_exchange("jeans again", [0, 1, 0], 17))
+    assert [each.reason for each in state.take().commands] == ["merge_idle"]
+
+
+def test_wall_clock_silence_merges_what_waits() -> None:
+    state = a_state(a_policy(theta_count=2, merge_size=9))
+    observe(state, an_exchange("a", CAKE), an_exchange("b", CAKE, 1), an_exchange("c", CAKE, 2))
+    state.take()
+    state.ripen(START + timedelta(minutes=2), position=3, now=START)
+    assert state.take().commands == []
+    state.ripen(START + timedelta(minutes=3), position=3, now=START)
+    assert [each.reason for each in state.take().commands] == ["merge_idle"]
+
+
+def test_a_salient_exchange_is_promoted_without_recurring_once_it_is_quiet() -> None:
+    state = a_state(a_policy())
+    (decision,) = observe(state, an_exchange("allergy", CAKE, salience="safety"))
+    assert decision.outcome == "opens"
+    assert state.take().commands == []
+    observe(state, an_exchange("jeans", JEANS, 20))
+    (command,) = state.take().commands
+    assert (command.kind, command.reason) == ("promote", "salience")
+
+
+def test_an_exchange_is_claimed_once() -> None:
+    state = a_state(a_policy(theta_count=2, merge_size=1))
+    observe(state, *(an_exchange(f"cake {n}", CAKE, n) for n in range(6)))
+    claimed = [key for command in state.take().commands for key in command.exchanges]
+    assert len(claimed) == len(set(claimed)) == 6
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_a_state_rebuilt_from_its_rows_decides_as_the_one_that_never_stopped(cut: int) -> None:
+    directions = [CAKE, JEANS, CAKE_AGAIN, CAKE, [0, 1, 0], JEANS, [0.1, 1, 0], CAKE, JEANS, CAKE, JEANS, CAKE]
+    exchanges = [an_exchange(str(n), direction, 3 * n) for n, direction in enumerate(directions)]
+    policy = a_policy(theta_count=2, merge_size=3)
+    whole = a_state(policy)
+    expected = [each.outcome for each in observe(whole, *exchanges)]
+    before = a_state(policy)
+    outcomes = [each.outcome for each in observe(before, *exchanges[:cut])]
+    delta = before.take()
+    live = tuple(each for each in delta.exchanges.values() if each.state != "claimed")
+    after = a_state(policy, RecurrenceRows(live, tuple(delta.threads.values())))
+    outcomes += [
+        after.observe(each, position=n, now=each.said_at).outcome for n, each in enumerate(exchanges[cut:], cut + 1)
+    ]
+    assert outcomes == expected
+    assert [c.id for c in (*delta.commands, *after.take().commands)] == [c.id for c in whole.take().commands]
+
+
+def test_a_vector_table_forgets_what_is_dropped_and_breaks_ties_by_id() -> None:
+    table = VectorTable(2)
+    keys = [UUID(int=n) for n in (3, 1, 2)]
+    for key in keys:
+        table.put(key, np.array([1, 0], dtype=np.float32))
+    table.drop(UUID(int=3))
+    assert table.nearest(np.array([1, 0], dtype=np.float32), 5) == [(UUID(int=1), 1.0), (UUID(int=2), 1.0)]
+    assert len(table) == 2
