@@ -18,6 +18,7 @@ from lamina.agents.doctor import examine
 from lamina.agents.embedded import embedded
 from lamina.agents.ingest import ingest_files
 from lamina.agents.process import Running
+from lamina.agents.reference import write
 from lamina.agents.worker import Part, working
 from lamina.query.client import ServiceError
 from lamina.sinks.environment import settings_from
@@ -162,6 +163,12 @@ def doctor(data_dir: DataDir = None) -> None:
 
     if not _run(main()):
         raise typer.Exit(1)
+
+
+@app.command(hidden=True)
+def reference(folder: Path) -> None:
+    """Write the generated pages of docs/ into a folder."""
+    write(folder)
 
 
 def main() -> None:

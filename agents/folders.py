@@ -68,7 +68,7 @@ def held(folders: Folders) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as exc:
         raise Misconfigured(
-            f"another lamina uses {folders.data}: stop it, talk to it with --url, or choose another --data-dir"
+            f"another lamina uses {folders.data}: stop it, use --url, or choose another --data-dir"
         ) from exc
     try:
         yield

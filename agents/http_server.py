@@ -33,7 +33,7 @@ async def serving(api: FastAPI, host: str, port: int) -> AsyncIterator[str]:
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        while not server.started and not task.done():
+        while not server.started and not task.done():  # noqa: ASYNC110  # uvicorn has no event for it
             await asyncio.sleep(0.01)
         shown = f"[{host}]" if ":" in host else host
         yield f"http://{shown}:{bound}"

@@ -84,6 +84,6 @@ async def _embedder(settings: Settings, cache: Path, metrics: Metrics) -> Embedd
 
 async def _store(settings: Settings, data: Path, embedder: Embedder) -> VectorStore:
     if settings.store:
-        return await connect_edge(Path(settings.store))
+        return await connect_edge(Path(settings.store), embedder.name, embedder.dimension)
     await asyncio.to_thread(writable, data, "--data-dir (LAMINA_DATA_DIR)")
     return await open_edge(data, embedder.name, embedder.dimension)

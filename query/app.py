@@ -1,6 +1,7 @@
 """Build the HTTP service from its ports. Who builds it runs it, and closes the ports afterwards."""
 
 from collections.abc import Mapping
+from importlib.metadata import version
 from time import perf_counter
 
 from fastapi import FastAPI
@@ -16,8 +17,6 @@ from lamina.query.service import Exposition, Readiness, Service
 from lamina.streams.metrics import REQUEST_SECONDS
 from lamina.streams.ports import Clock, Embedder, Metrics, Publisher, Tables, VectorStore
 from lamina.streams.settings import Settings
-
-VERSION = "0.1.0"
 
 DESCRIPTION = """Streaming long-term memory for LLM agents.
 
@@ -58,7 +57,7 @@ def build_api(
     """
     api = FastAPI(
         title="Lamina",
-        version=VERSION,
+        version=version("lamina"),
         summary="Memory for agents, with its evidence",
         description=DESCRIPTION,
         redoc_url=None,

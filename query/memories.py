@@ -17,7 +17,7 @@ IdempotencyKey = Annotated[
     str | None,
     Header(alias="Idempotency-Key", min_length=1, max_length=512, description="makes a retry safe"),
 ]
-OfUser = Annotated[UserId | None, Query(description="whose memory it is; an episode or fact is only found with it")]
+OfUser = Annotated[UserId | None, Query(description="whose memory; an episode or fact needs it")]
 
 
 def memory_routes() -> APIRouter:

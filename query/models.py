@@ -61,7 +61,7 @@ def _a_user(user_id: str) -> str:
     try:
         namespace_of("tenant", user_id)
     except WrongKey as exc:
-        raise ValueError("must not be empty, nor longer than 768 bytes when percent-encoded") from exc
+        raise ValueError("must not be empty, nor longer than 768 bytes of UTF-8") from exc
     return user_id
 
 

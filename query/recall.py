@@ -1,5 +1,6 @@
 """Routes that read memory: search, context, answer."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -93,12 +94,14 @@ async def ask(body: Ask, tenant: Tenant, doors: Doors) -> AnswerResponse:
     watch = _Stopwatch("tiers", doors.metrics)
     filters = Filters(as_of=_utc(body.as_of))
     found = await _recall(body.query, namespace, doors, watch, filters=filters, top_k=body.top_k)
-    given = answer(body.query, [Evidence(one.unit, one.score, one.turns) for one in found])
+    evidence = [Evidence(one.unit, one.score, one.turns) for one in found]
+    # Very long turns take seconds to read through: other requests go on meanwhile.
+    given = await asyncio.to_thread(answer, body.query, evidence)
     return AnswerResponse(
         answer=given.text,
         grounded=given.grounded,
         engine=given.engine,
-        evidence=[_said(turn) for turn in given.evidence],
+        evidence=[_said(turn) for turn in given.turns],
     )
 
 

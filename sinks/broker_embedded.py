@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
+
 from lamina.sinks.children import Child, ChildEnded, start_child
 from lamina.streams.errors import Misconfigured
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import orjson
+
 from lamina.streams.errors import Misconfigured
 
 _LOG_KEPT_BYTES = 1024 * 1024
@@ -156,7 +157,7 @@ async def start_child(
         env: its whole environment; None: ours.
 
     Raises:
-        Misconfigured: another live Lamina runs this child in `data_dir`, or a folder is not writable.
+        Misconfigured: a live Lamina runs this child in `data_dir` already, or a folder is not writable.
     """
     pid_file = data_dir / "run" / f"{name}.pid"
     await end_leftover(pid_file)
@@ -186,14 +187,14 @@ async def end_leftover(pid_file: Path) -> None:
     A pid that was given to another process since is not touched. Without a readable pid file, does nothing.
 
     Raises:
-        Misconfigured: the process belongs to another Lamina that is alive, or does not end.
+        Misconfigured: the process belongs to a Lamina that is alive, this one included, or does not end.
     """
     record = _read_record(pid_file)
     if record is None or await identity(record.pid) != record.started:
         return
-    if record.parent != os.getpid() and await identity(record.parent) == record.parent_started:
+    if await identity(record.parent) == record.parent_started:
         raise Misconfigured(
-            f"another Lamina (process {record.parent}) uses {pid_file.parent.parent}: "
+            f"a running Lamina (process {record.parent}) uses {pid_file.parent.parent}: "
             "stop it, or set LAMINA_DATA_DIR to another folder"
         )
     for number in (signal.SIGTERM, signal.SIGKILL):

@@ -148,9 +148,7 @@ def _embeddings(graph: _Graph, weights: Weights, shape: EncoderShape) -> str:
     )
 
 
-def _layer(
-    graph: _Graph, weights: Weights, shape: EncoderShape, index: int, state: str, output: str
-) -> str:
+def _layer(graph: _Graph, weights: Weights, shape: EncoderShape, index: int, state: str, output: str) -> str:
     """One transformer layer: self-attention, then the feed-forward net, each with residual and norm."""
 
     def weight(name: str) -> NDArray[np.float32]:

@@ -1,6 +1,5 @@
 """Metrics port over prometheus_client, built from the catalogue and nothing else."""
 
-from lamina.streams.metrics import CATALOGUE, Metric
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -9,6 +8,8 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
+
+from lamina.streams.metrics import CATALOGUE, Metric
 
 
 class PrometheusMetrics:
@@ -56,6 +57,10 @@ class PrometheusMetrics:
         if gauge is None:
             raise ValueError(f"{metric.name} is no gauge of the catalogue")
         (gauge.labels(**labels) if labels else gauge).set(value)
+
+    def value(self, metric: Metric, **labels: str) -> float:
+        """Return a counter's total or a gauge's value; 0 when it was never touched."""
+        return self._registry.get_sample_value(metric.name, labels) or 0.0
 
     def exposition(self) -> tuple[bytes, str]:
         """Return what `/metrics` answers: the text exposition and its content type."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, case, func, select, true, update
+from sqlalchemy import Boolean, ColumnElement, Table, and_, bindparam, case, func, or_, select, update
 
 from lamina.sinks import journal, schema
 from lamina.sinks.database import Statements, chunks
@@ -40,7 +40,7 @@ from lamina.sinks.schema import (
 from lamina.streams.codec import encode
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Claim, Outgoing
-from lamina.streams.records import Change, Command, CommandState, Link, Unit
+from lamina.streams.records import Change, Command, CommandState, Link, Status, Unit
 from lamina.streams.recurrence import Exchange, RecurrenceRows, Thread
 from lamina.streams.topics import CHANGES
 
@@ -51,7 +51,8 @@ _UPDATE_UNITS = (
         {name: bindparam(name) for name in (*MUTABLE_UNIT_FIELDS, "about_key")}
         # What was said is never rewritten; the text of a derived unit is its author's to correct.
         | {"text": case((IS_TURN, units.c.text), else_=bindparam("derived_text", type_=units.c.text.type))}
-        | {"dirty": true()}
+        # On the right stand the values from before: a unit that becomes invisible is marked, to be deleted.
+        | {"dirty": or_(units.c.dirty, units.c.visible, bindparam("visible", type_=Boolean))}
     )
 )
 
@@ -129,8 +130,17 @@ class SqlTransaction:
         return inserted
 
     async def update_units(self, units: Sequence[Unit]) -> None:
-        """Rewrite units by id, save what was said and where, and mark them for the index."""
+        """Rewrite units by id, save what was said and where.
+
+        Units that are visible, or were until now, are marked for the index.
+        """
         await self._sql.run(_UPDATE_UNITS, [unit_change(unit) for unit in units])
+
+    async def set_status(self, ids: Collection[UUID], status: Status) -> None:
+        """Set the status of turns; the vector store does not hold it, so nothing is marked."""
+        for some in chunks(ids):
+            turns = update(units).where(units.c.id.in_(some), IS_TURN)
+            await self._sql.run(turns.values(status=status.value))
 
     async def insert_links(self, links: Sequence[Link]) -> None:
         """Insert links; one that exists already is left as it is."""

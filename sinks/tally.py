@@ -1,8 +1,8 @@
 """Counts over the tables, from indexes alone: cheap enough to be asked for every second."""
 
-from typing import Any
+from typing import Any, get_args
 
-from sqlalchemy import Column, ColumnElement, Table, and_, func, select, true
+from sqlalchemy import Column, ColumnElement, Table, and_, func, select
 
 from lamina.sinks.database import Statements
 from lamina.sinks.schema import (
@@ -17,10 +17,10 @@ from lamina.sinks.schema import (
     units,
 )
 from lamina.streams.ports import Tally
-from lamina.streams.records import Status
+from lamina.streams.records import CommandState, Status
 
 _DERIVED = ("episode", "fact", "abstract")
-_STATES = ("issued", "planned", "applied", "no_op", "skipped")
+_STATES: tuple[str, ...] = get_args(CommandState)
 
 
 async def tally(sql: Statements, prefix: str) -> Tally:
@@ -55,9 +55,12 @@ async def tally(sql: Statements, prefix: str) -> Tally:
 
 
 def _under(namespace: Column[Any], prefix: str) -> ColumnElement[bool]:
-    """Return the range of namespaces with a prefix; an index serves it, as it need not serve LIKE."""
+    """Return the range of namespaces with a prefix, which an index serves as it need not serve LIKE.
+
+    The range of everything is a range too: it keeps SQLite's planner at the index meant for the count.
+    """
     if not prefix:
-        return true()
+        return namespace >= ""
     return and_(namespace >= prefix, namespace < prefix[:-1] + chr(ord(prefix[-1]) + 1))
 
 

@@ -18,7 +18,7 @@ def content_key(*parts: str) -> bytes:
     """Return a 16-byte hash of the parts; ("ab", "c") and ("a", "bc") differ."""
     digest = blake2b(digest_size=16)
     for part in parts:
-        raw = part.encode("utf-8", "surrogatepass")
+        raw = part.encode()
         digest.update(len(raw).to_bytes(8, "little"))
         digest.update(raw)
     return digest.digest()

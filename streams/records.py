@@ -115,6 +115,11 @@ class Unit(Record):
     """Why the gate kept or gated the turn, or why it failed."""
     metadata: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def spoken(self) -> str:
+        """A turn as it is embedded, speaker first (RecMem's Fmt): who said it is part of what is found."""
+        return f"{self.speaker}: {self.text}"
+
 
 class Admitted(Record):
     """A judged turn on its way to the embedder: the value of `admitted` and `gated`."""

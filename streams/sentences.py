@@ -10,11 +10,11 @@ from lamina.streams.words import normalise
 
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+|\n+")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|no|approx|e\.g|i\.e|etc|a\.m|p\.m|[A-HJ-Z])\.\Z",
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|no|approx|e\.g|i\.e|etc|a\.m|p\.m)\.\Z",
     re.IGNORECASE,
 )
 _SMALL = re.compile(r"\s+[a-z]")
-_TITLE = re.compile(r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|no|e\.g|i\.e|vs|[A-HJ-Z])\.\Z", re.IGNORECASE)
+_TITLE = re.compile(r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|no|e\.g|i\.e|vs|(?-i:[A-HJ-Z]))\.\Z", re.IGNORECASE)
 _TITLE_REACH = 8
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _LETTER = re.compile(r"[^\W_]")
@@ -35,7 +35,7 @@ _PERSONALS = re.compile(r"\b(?:I|me|myself|we|us|ourselves)\b(?!\.\w)")
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences in order, trimmed, without bullets; pieces without a letter or digit are left out."""
+    """Return the sentences in order, trimmed, without bullets; what has no letter or digit is left out."""
     found: list[str] = []
     start = 0
     for mark in _END.finditer(text):
@@ -70,7 +70,7 @@ def clipped(sentence: str, most: int) -> str:
 
 
 def in_third_person(phrase: str, speaker: str) -> str:
-    """Return a phrase of the speaker's with "my" and "me" as the name: "visit my sister" → "visit Nora's sister".
+    """Return a phrase of the speaker's with the name for "my" and "me": "my sister" → "Nora's sister".
 
     Verbs are left as they are, so this is for objects, not for sentences. "We" and "our" are read as the
     speaker too: who else was there the sentence does not tell.

@@ -6,7 +6,7 @@ k_sub = 10, k_epi = 5, k_sem = 10. A caller who wants more results than the budg
 best of the tiers that have some.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,7 +29,7 @@ KINDS: dict[Tier, Kind] = {"subconscious": "turn", "episodic": "episode", "seman
 """The kind of unit that each tier holds; the order breaks ties between equal scores."""
 
 TURNS_PER_EXCHANGE = 3
-"""Turns asked for per wanted exchange: two may fold into one, and a few rows may have just been archived."""
+"""Turns asked for per exchange: two may fold into one, and a few may just have been archived."""
 
 _ORDER = {tier: rank for rank, tier in enumerate(KINDS)}
 
@@ -117,10 +117,12 @@ async def tiers(
     with stage("load"):
         units = await tables.units(namespace, {hit.id for found in hits.values() for hit in found})
         reader = _Reader(namespace, tables, filters.as_of)
+        shown = {tier: _shown(hits[tier], units, tier, filters.as_of) for tier in asked}
         found = {
-            tier: await (reader.exchanges if tier == "subconscious" else reader.derived)(
-                tier, _shown(hits[tier], units, tier, filters.as_of)
-            )
+            tier: await reader.derived(tier, shown[tier])
+            if tier != "subconscious"
+            # An exchange has two turns at most: so many hold the exchanges asked for.
+            else await reader.exchanges(tier, shown[tier][: 2 * asked[tier]])
             for tier in asked
         }
     taken = [one for tier in asked for one in found[tier][: budget.of(tier)]]
@@ -192,7 +194,7 @@ class _Reader:
 
     async def exchanges(self, tier: Tier, shown: Sequence[tuple[Unit, float]]) -> list[Found]:
         """Fold turns into their exchanges; an exchange ranks by its best turn."""
-        around = await self._neighbours(unit for unit, _ in shown)
+        around = await self._around([unit for unit, _ in shown])
         found: dict[UUID, Found] = {}
         for unit, score in shown:
             turns = self._exchange_of(unit, around)
@@ -204,15 +206,17 @@ class _Reader:
                 found[key] = replace(known, unit=unit, score=score)
         return sorted(found.values(), key=_rank)
 
-    async def _neighbours(self, turns: Iterable[Unit]) -> dict[tuple[str, int], Unit]:
-        """Return the turns at the places next to the given ones, gated ones too: they were said."""
-        places: Collection[tuple[str, int]] = {
-            (turn.session, turn.ordinal + step)
+    async def _around(self, turns: Sequence[Unit]) -> dict[tuple[str, int], Unit]:
+        """Return the turns by place, with those next to them, gated ones too: they were said."""
+        around = {(turn.session, turn.ordinal): turn for turn in turns}
+        missing = {
+            place
             for turn in turns
             for step in (-1, 1)
-            if turn.ordinal + step >= 0
+            if turn.ordinal + step >= 0 and (place := (turn.session, turn.ordinal + step)) not in around
         }
-        around = await self.tables.turns_at(self.namespace, places) if places else {}
+        if missing:
+            around |= await self.tables.turns_at(self.namespace, missing)
         return {
             place: turn
             for place, turn in around.items()

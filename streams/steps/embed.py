@@ -27,7 +27,7 @@ async def embed(batch: Sequence[Admitted], ports: Ports) -> list[EmbeddedTurn]:
         EmbedderUnavailable: the engine does not answer now; nothing happened.
     """
     vectors = await ports.embedder.embed_turns(
-        [(each.previous.text if each.previous else None, each.unit.text) for each in batch]
+        [(each.previous.spoken if each.previous else None, each.unit.spoken) for each in batch]
     )
     ports.metrics.count(TURNS, len(batch), step="embed", outcome="embedded")
     return [

@@ -76,7 +76,7 @@ async def _recompute(units: Sequence[Unit], tx: Transaction, ports: Ports) -> di
         pairs = []
         for turn in turns:
             before = await tx.session_slice(turn.namespace, turn.session, turn.ordinal - 1, turn.ordinal)
-            pairs.append((before[0].text if before else None, turn.text))
+            pairs.append((before[0].spoken if before else None, turn.spoken))
         embedded = await ports.embedder.embed_turns(pairs)
         vectors.update(zip([turn.id for turn in turns], embedded.turn, strict=True))
     derived = [unit for unit in units if unit.kind != "turn"]

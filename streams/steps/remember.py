@@ -115,7 +115,7 @@ def _store(
     batch = neighbours_in_batch([(each.record.unit, each.dense) for each in kept], cap)
     for each, stored, near in zip(kept, found, batch, strict=True):
         row = rows.get(each.record.unit.id, each.record.unit)
-        if row.status.terminal:
+        if row.status in {Status.REMEMBERED, Status.CONSOLIDATED}:
             continue
         unit = row.model_copy(update={"status": Status.REMEMBERED, "visible": True})
         done.units.append(unit)

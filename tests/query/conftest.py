@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 import httpx
 import pytest
 from fastapi import FastAPI
+
 from lamina.query.app import build_api
 from lamina.sinks.in_memory import FixedClock, HashEmbedder, InMemoryPublisher, InMemoryStore
 from lamina.sinks.prometheus import PrometheusMetrics

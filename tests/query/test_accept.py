@@ -1,9 +1,11 @@
 """The accepting door: what is taken, what is refused and how, and that nothing is doubled."""
 
+import asyncio
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+
 from lamina.sinks.in_memory import InMemoryPublisher
 from lamina.streams.codec import decode
 from lamina.streams.errors import BrokerUnavailable
@@ -125,7 +127,7 @@ async def test_embedded_rows_stand_before_the_broker_is_asked(world):
     async with world.caller(publisher=Watching(), accept_rows=True) as http:
         answer = await http.post("/v1/memories", json=a_body("one", "two"))
     (units,) = seen
-    assert [str(unit.id) for unit in units.values()] == answer.json()["turn_ids"]
+    assert {str(unit.id) for unit in units.values()} == set(answer.json()["turn_ids"])
     assert {unit.status for unit in units.values()} == {Status.ACCEPTED}
 
 
@@ -169,13 +171,17 @@ async def test_a_messages_own_time_wins_over_the_requests(world, http):
     [
         ({**a_body(), "tenant": "acme"}, "tenant", "not permitted"),
         ({**a_body(), "user": "x"}, "user", "not permitted"),
-        ({"messages": [{"role": "user", "content": "x", "text": "y"}], "user_id": "a"}, "messages.0.text", ""),
+        (
+            {"messages": [{"role": "user", "content": "x", "text": "y"}], "user_id": "a"},
+            "messages.0.text",
+            "",
+        ),
         ({"messages": [{"role": "human", "content": "x"}], "user_id": "a"}, "messages.0.role", "'assistant'"),
         (a_body("fine", " \n\t"), "messages.1.content", "empty"),
         ({"messages": [], "user_id": "a"}, "messages", "at least 1"),
         (a_body(*["x"] * 1001), "messages", "1000"),
         ({"messages": [{"role": "user", "content": "x"}], "user_id": ""}, "user_id", "empty"),
-        ({"messages": [{"role": "user", "content": "x"}], "user_id": "é" * 300}, "user_id", "768"),
+        ({"messages": [{"role": "user", "content": "x"}], "user_id": "é" * 400}, "user_id", "768"),
         (a_body(timestamp="yesterday"), "timestamp", "datetime"),
         (a_body(timestamp="9999-12-31T23:59:59-10:00"), "timestamp", "years"),
         (a_body(metadata={"big": "x" * 70_000}), "body", "65536"),
@@ -236,3 +242,13 @@ async def test_emoji_chinese_and_nul_are_kept_as_they_are(world):
         answer = await http.post("/v1/memories", json=a_body(*texts))
     units = await world.units_of(ADA, answer.json()["turn_ids"])
     assert [units[UUID(one)].text for one in answer.json()["turn_ids"]] == texts
+
+
+async def test_many_at_once_with_one_key_are_one_request(world):
+    async with world.caller(accept_rows=True) as http:
+        answers = await asyncio.gather(
+            *(http.post("/v1/memories", json=a_body("one", "two", idempotency_key="k")) for _ in range(8))
+        )
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.text for answer in answers}) == 1
+    assert sum((await world.tables.tally()).turns.values()) == 2

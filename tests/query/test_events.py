@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+
 from lamina.query.events import overall
 from lamina.streams.namespace import namespace_of
 from lamina.streams.records import Status

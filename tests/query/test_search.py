@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+
 from lamina.streams.errors import EmbedderUnavailable, StoreUnavailable
 from lamina.streams.settings import Settings
 
@@ -20,7 +21,12 @@ async def test_a_result_names_its_evidence_and_where_it_comes_from(world, http):
         "id", "kind", "text", "score", "tier", "session", "speaker", "said_at", "time_source", "valid_from",
         "valid_to", "engine", "evidence",
     }  # fmt: skip
-    assert (best["kind"], best["tier"], best["session"], best["engine"]) == ("turn", "subconscious", "s1", "said")
+    assert (best["kind"], best["tier"], best["session"], best["engine"]) == (
+        "turn",
+        "subconscious",
+        "s1",
+        "said",
+    )
     assert "timings" not in body
 
 
@@ -210,7 +216,9 @@ async def test_a_dependency_that_is_away_is_said_to_be_away(world):
 
 async def test_a_memory_is_shown_by_its_id_with_its_links(world, http):
     turns = await world.said("I keep bees", "How many?")
-    fact = await world.derived("fact", "Ada keeps bees", turns, subject="Ada", relation="keeps", object="bees")
+    fact = await world.derived(
+        "fact", "Ada keeps bees", turns, subject="Ada", relation="keeps", object="bees"
+    )
     for unit, suffix in ((fact, "?user_id=ada"), (turns[0], "?user_id=ada"), (turns[0], "")):
         memory = (await http.get(f"/v1/memories/{unit.id}{suffix}")).json()
         assert (memory["id"], memory["text"], memory["user_id"]) == (str(unit.id), unit.text, "ada")

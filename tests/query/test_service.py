@@ -1,8 +1,9 @@
 """Health, metrics, OpenAPI, and faults nobody foresaw."""
 
 import pytest
-from lamina.streams.errors import StoreUnavailable, TablesUnavailable
 from openapi_spec_validator import validate
+
+from lamina.streams.errors import StoreUnavailable, TablesUnavailable
 
 
 async def test_live_asks_nothing(world):
@@ -86,7 +87,9 @@ async def test_openapi_is_valid_and_tells_every_route(http):
     assert "HTTPValidationError" not in document["components"]["schemas"]
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("PUT", "/v1/memories", 405)])
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/nowhere", 404), ("PUT", "/v1/memories", 405)]
+)
 async def test_wrong_addresses_have_the_same_shape_of_answer(http, method, path, status):
     answer = await http.request(method, path)
     assert answer.status_code == status
@@ -105,5 +108,3 @@ async def test_an_unknown_fault_tells_the_caller_nothing_but_that_it_happened(wo
     assert answer.json()["reason"] == "internal_error"
     assert "secret" not in answer.text
     assert 'route="/v1/memories/search",status="500"' in page.text
-
-

@@ -1,6 +1,7 @@
 """One tenant never sees another; the tenant comes from the key alone."""
 
 import pytest
+
 from lamina.query.auth import tenant_for
 from lamina.streams.settings import Settings
 

@@ -106,7 +106,8 @@ def _create_units() -> None:
         "ix_units_unfinished",
         "units",
         ["namespace", "position"],
-        "kind = 'turn' AND status IN ('accepted', 'admitted')",
+        "(kind = 'turn' AND status IN ('accepted', 'admitted')) IS true",
+        sqlite="(kind = 'turn' AND status IN ('accepted', 'admitted')) IS 1",
     )
     _partial("ix_units_dirty", "units", ["namespace", "position"], "dirty IS true", sqlite="dirty IS 1")
     _partial(
@@ -163,7 +164,7 @@ def _create_recurrence() -> None:
         sa.Column("namespace", NAMESPACE, nullable=False),
         sa.Column("total", sa.LargeBinary(), nullable=False),
         sa.Column("members", sa.BigInteger(), nullable=False),
-        sa.Column("promoted", sa.Uuid(), nullable=False),
+        sa.Column("promoted", sa.Uuid()),
         sa.Column("heads", sa.Text(), nullable=False),
     )
     op.create_index("ux_threads_id", "threads", ["id"], unique=True)
