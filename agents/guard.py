@@ -54,7 +54,7 @@ class _AskedDelay(wait_base):
     """Wait as long as the dependency asked, else exponentially with jitter."""
 
     def __init__(self, longest: float) -> None:
-        self._backoff = wait_exponential_jitter(initial=0.1, max=longest, jitter=0.1)
+        self._backoff = wait_exponential_jitter(multiplier=0.1, max=longest, jitter=0.1)
 
     def __call__(self, retry_state: RetryCallState) -> float:
         fault = retry_state.outcome.exception() if retry_state.outcome else None

@@ -161,7 +161,7 @@ def sqlite_writer(url: URL | str) -> AsyncEngine:
     @event.listens_for(engine.sync_engine, "begin")
     def _begin(connection: Connection) -> None:
         # A deferred transaction that turns to writing fails at once when another wrote meanwhile.
-        connection.exec_driver_sql("BEGIN")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 

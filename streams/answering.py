@@ -225,10 +225,12 @@ def _has_kind(candidate: _Candidate, asked: Question) -> bool:
 def _newest(candidates: Sequence[_Candidate]) -> dict[tuple[str, str], FactDraft]:
     """Return, for each subject and single-valued relation, the fact that holds last."""
     newest: dict[tuple[str, str], FactDraft] = {}
-    for fact in (fact for candidate in candidates for fact in candidate.facts if replaces(fact.relation)):
-        known = newest.get((fact.subject, fact.relation))
-        if known is None or fact.valid_from >= known.valid_from:
-            newest[fact.subject, fact.relation] = fact
+    for candidate in candidates:
+        for fact in candidate.facts:
+            known = newest.get((fact.subject, fact.relation))
+            holds = replaces(fact.relation) and fact.object.casefold() not in candidate.source.ended
+            if holds and (known is None or fact.valid_from >= known.valid_from):
+                newest[fact.subject, fact.relation] = fact
     return newest
 
 

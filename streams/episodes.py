@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import log, sqrt
+from uuid import UUID
 
 from lamina.streams.dates import ResolvedDate, resolve_dates, spelled
 from lamina.streams.entities import entities
@@ -54,24 +55,27 @@ def episode_of(turns: Sequence[Unit]) -> EpisodeDraft | None:
     Its evidence is all turns in time order; it occurred when the quoted sentences say, else when they were
     said. The text has at most `MOST_CHARACTERS` characters.
     """
-    return _episode(turns, _sample(_in_time_order(turns), MOST_TURNS), None)
+    return _episode(turns, _sample(_in_time_order(turns), MOST_TURNS), frozenset(), None)
 
 
 def merged_episode(heads: Sequence[Unit], turns: Sequence[Unit], new: Sequence[Unit]) -> EpisodeDraft | None:
     """Return the next version of a thread's episode over its old and new turns, each turn once.
 
     Of hundreds of turns it reads an even sample of the old ones and all new ones (of which a sample, too,
-    beyond half of `MOST_TURNS`). It keeps the topic of the latest head while that is still a keyword.
+    beyond half of `MOST_TURNS`). The best sentence of the new turns is always quoted. It keeps the topic of
+    the latest head while that is still a keyword.
     """
     fresh = {turn.id for turn in new}
     old = [turn for turn in turns if turn.id not in fresh]
     read_new = _sample(_in_time_order(new), MOST_TURNS // 2)
     read = read_new + _sample(_in_time_order(old), MOST_TURNS - len(read_new))
     latest = max(heads, key=lambda head: (head.version, head.said_at, str(head.id)), default=None)
-    return _episode([*old, *new], read, latest.topic if latest is not None else None)
+    return _episode([*old, *new], read, frozenset(fresh), latest.topic if latest is not None else None)
 
 
-def _episode(turns: Sequence[Unit], read: Sequence[Unit], topic: str | None) -> EpisodeDraft | None:
+def _episode(
+    turns: Sequence[Unit], read: Sequence[Unit], fresh: frozenset[UUID], topic: str | None
+) -> EpisodeDraft | None:
     said = [
         _Sentence(turn, sentence, tuple(stems(sentence)))
         for turn in _in_time_order(read)
@@ -81,7 +85,7 @@ def _episode(turns: Sequence[Unit], read: Sequence[Unit], topic: str | None) -> 
         return None
     vectors = _vectors(said)
     centroid = _centroid(vectors)
-    taken = _chosen(said, vectors, centroid)
+    taken = _chosen(said, vectors, centroid, fresh)
     dated = [(sentence, resolve_dates(sentence.text, sentence.turn.said_at)) for sentence in taken]
     spans = [span for sentence, dates in dated for span in _occurred(sentence.turn, dates)]
     keywords = _keywords(said, centroid)
@@ -135,12 +139,19 @@ def _cosine(left: Vector, right: Vector) -> float:
     return sum(weight * right.get(word, 0.0) for word, weight in left.items())
 
 
-def _chosen(said: Sequence[_Sentence], vectors: Sequence[Vector], centroid: Vector) -> list[_Sentence]:
-    """Take the best sentences that fit and do not repeat one another; return them in time order."""
+def _chosen(
+    said: Sequence[_Sentence], vectors: Sequence[Vector], centroid: Vector, fresh: frozenset[UUID]
+) -> list[_Sentence]:
+    """Take the best sentences that fit and do not repeat one another; return them in time order.
+
+    The best one of the fresh turns goes first.
+    """
     worth = [_worth(sentence, vector, centroid) for sentence, vector in zip(said, vectors, strict=True)]
     taken: list[int] = []
     room = MOST_CHARACTERS
-    for place in sorted(range(len(said)), key=lambda place: (-worth[place], place)):
+    order = sorted(range(len(said)), key=lambda place: (-worth[place], place))
+    first = [place for place in order if said[place].turn.id in fresh][:1]
+    for place in (*first, *(place for place in order if place not in first)):
         dates = resolve_dates(said[place].text, said[place].turn.said_at) if room > 0 else ()
         needed = len(_line(said[place], dates)) + 1
         if taken and needed > room:

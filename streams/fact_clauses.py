@@ -92,7 +92,7 @@ _BORDER = _compiled(
 _ABOUT_SELF = re.compile(r"(?:\w+,?\s+){0,3}(?:I|we)\b")
 _ELIDED = _compiled(r",?\s+and\s+(?=(?:live\s+in|work\s+(?:at|for|as)|study|speak|moved\s+to)\b)")
 _AND_YOU = _compiled(r",?\s+(?:how|what|and)\s+(?:about\s+)?(?:you|yours|yourself)\s*\?+\s*\Z")
-_REPORTED = _compiled(r"\b(?:said|says|saying|thinks?|told\s+\w+|believes?|claims?|asked)\W*\Z")
+_REPORTED = _compiled(r"\b(?:(?<!\bI )(?:said|told\s+\w+)|says|saying|thinks?|believes?|claims?|asked)\W*\Z")
 _REPORTS = _compiled(
     r"\b"
     + _words(

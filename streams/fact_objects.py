@@ -9,7 +9,6 @@ from lamina.streams.sentences import in_third_person
 
 MOST_WORDS = {"list": 4, "liking": 9, "thing": 9, "action": 14}
 """Words of an object; a longer one is a clause that the pattern misread."""
-_LIST_WORDS = 20
 
 
 def objects_in(text: str, rule: FactRule, dates: Sequence[ResolvedDate], speaker: str) -> list[str]:
@@ -29,8 +28,8 @@ def objects_in(text: str, rule: FactRule, dates: Sequence[ResolvedDate], speaker
         name = _DATE_TAIL.sub("", text).strip(" ,.")
         return [name] if name and name.split()[0].lower() not in NO_NAMES else []
     if rule.what == "list":
-        parts = _ITEM.split(_trimmed(text, _LIST_WORDS))
-        return [item for item in (_trimmed(part, MOST_WORDS["list"]) for part in parts) if _definite(item)]
+        items = [_trimmed(item, MOST_WORDS["list"]) for item in _items(text)]
+        return [item for item in items if _definite(item)]
     return [in_third_person(thing, speaker) for thing in _things(text, rule)]
 
 
@@ -60,6 +59,15 @@ def _trimmed(text: str, most_words: int) -> str:
 
 def _definite(thing: str) -> bool:
     return bool(thing) and not _VAGUE.match(thing) and not _POINTS.search(thing)
+
+
+def _items(text: str) -> list[str]:
+    """Split "nuts, eggs and milk, please": commas part items only up to an "and"."""
+    parts = re.split(r",\s+", text)
+    last = next((place for place, part in enumerate(parts) if _AND.search(part)), 0)
+    if any(len(part.split()) > MOST_WORDS["list"] for part in parts[:last]):
+        last = 0
+    return [item for part in parts[: last + 1] for item in _AND.split(part) if item]
 
 
 def _narrowed(text: str) -> bool:
@@ -110,7 +118,7 @@ _NO_EMPLOYER = _compiled(
 )
 _AROUND_POST = _compiled(r"\A(?:an?|the)\s+|\s+(?:at|for|in|with)\s.*\Z")
 _MOVING = _compiled(r"\Amoving to\b")
-_ITEM = re.compile(r",\s*(?:and|or)\s+|,\s*|\s+(?:and|or|&)\s+")
+_AND = _compiled(r"(?:\A|\s+)(?:and|or|&)\s+")
 _DATE_TAIL = _compiled(
     r"\s+(?:(?:on|in|by|since)\s+)?(?:the\s+)?(?:january|february|march|april|may|june|july|august|september|october"
     r"|november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b.*\Z"

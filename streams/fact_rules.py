@@ -291,7 +291,7 @@ RULES: tuple[FactRule, ...] = (
         "is due on",
         "date",
         r"\b(?P<who>(?:my|our|the)\s+[\w' -]{2,60}?)\s+(?:is|are)\s+due\s+(?:on\s+|by\s+)?(?P<what>.+)",
-        r"\b(?:the|my|our)\s+deadline\s+(?:for|of|on)\s+(?P<who>[\w' -]{2,60}?)\s+is\s+(?:on\s+)?(?P<what>.+)",
+        r"\b(?:the|my|our)\s+deadline\s+(?:for|of)\s+(?P<who>[\w' -]{2,60}?)\s+is\s+(?:on\s+)?(?P<what>.+)",
         r"\b(?:I|we)\s+(?:have\s+to|need\s+to|must)\s+(?:submit|hand\s+in|finish|deliver|send(?:\s+in)?"
         r"|file|renew|pay)\s+(?P<who>(?:my|our|the)\s+[\w' -]{2,60}?)\s+by\s+(?P<what>.+)",
     ),

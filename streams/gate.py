@@ -1,4 +1,4 @@
-"""The gate: is a turn worth remembering? (SimpleMem §2.1, eq. 1 and 2.)
+"""The gate decides whether a turn is worth remembering (SimpleMem §2.1, eq. 1 and 2).
 
 H = α·|E_new| / |W| + (1 − α)·(1 − cos(E(W), E(H_prev)));   gated where H < τ.
 
@@ -193,6 +193,10 @@ def judge_windows(
         for place in range(start, start + len(now)):
             best[place] = max(best[place], information)
     return [
-        Verdict(keep=value >= policy.tau, reason="informative" if value >= policy.tau else "redundant", score=value)
+        Verdict(
+            keep=value >= policy.tau,
+            reason="informative" if value >= policy.tau else "redundant",
+            score=value,
+        )
         for value in best
     ]

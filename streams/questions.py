@@ -62,8 +62,8 @@ _KINDS: Mapping[Kind, re.Pattern[str]] = {
     "how_many": re.compile(r"\bhow (?:many|much|long|old|often|far|tall|big)\b", re.IGNORECASE),
 }
 _PAST = re.compile(
-    r"\b(?:before|used to|previous(?:ly)?|former(?:ly)?|first|original(?:ly)?|earlier|in (?:19|20)\d\d|was|were"
-    r"|did)\b",
+    r"\b(?:before|used to|previous(?:ly)?|former(?:ly)?|first|original(?:ly)?|earlier|in (?:19|20)\d\d|was"
+    r"|were|did)\b",
     re.IGNORECASE,
 )
 _LATEST = re.compile(

@@ -1,11 +1,14 @@
 """Fixtures that every test may ask for."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from lamina.sinks.tables import SqlTables, open_tables
+from lamina.sinks.weights import ensure_weights
 
 from . import postgres
 
@@ -34,3 +37,12 @@ async def tables(database_url: str) -> AsyncIterator[SqlTables]:
     opened = await open_tables(database_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+def weights_cache() -> Path:
+    """The user's own cache folder with the weights in it: they are fetched once, not once a run."""
+    chosen = os.environ.get("LAMINA_CACHE_DIR")
+    cache = Path(chosen) if chosen else platformdirs.user_cache_path("lamina")
+    ensure_weights(cache)
+    return cache

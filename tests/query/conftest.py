@@ -58,7 +58,8 @@ class World:
             yield http
 
     async def vector(self, text: str) -> Vector:
-        return (await self.embedder.embed([text]))[0]
+        vector: Vector = (await self.embedder.embed([text]))[0]
+        return vector
 
     async def said(
         self,

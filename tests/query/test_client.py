@@ -9,6 +9,7 @@ import pytest
 import uvicorn
 
 from lamina.query.client import Client, ServiceError
+from lamina.query.models import EventState
 from lamina.streams.namespace import namespace_of
 from lamina.streams.records import Status
 from lamina.streams.settings import Settings
@@ -41,7 +42,7 @@ async def client(url) -> AsyncIterator[Client]:
 async def test_the_whole_way_over_a_real_connection(world, client):
     accepted = await client.add(MESSAGES, "ada", run_id="s1", idempotency_key="k")
     assert await client.add(MESSAGES, "ada", run_id="s1", idempotency_key="k") == accepted
-    states = []
+    states: list[EventState] = []
 
     async def remember():
         await asyncio.sleep(0.1)

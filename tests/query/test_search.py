@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from lamina.sinks.in_memory import HashEmbedder, InMemoryStore
 from lamina.streams.errors import EmbedderUnavailable, StoreUnavailable
 from lamina.streams.settings import Settings
 
@@ -197,11 +198,11 @@ async def test_an_answer_names_the_turns_it_rests_on(world, http):
 
 
 async def test_a_dependency_that_is_away_is_said_to_be_away(world):
-    class NoEmbedder(type(world.embedder)):
+    class NoEmbedder(HashEmbedder):
         async def embed(self, texts):
             raise EmbedderUnavailable("the endpoint asks us to wait", retry_after=7)
 
-    class NoStore(type(world.store)):
+    class NoStore(InMemoryStore):
         async def search(self, queries):
             raise StoreUnavailable("the store does not answer")
 

@@ -297,8 +297,8 @@ async def test_a_published_row_is_gone_and_its_number_never_given_again(tables):
 
 
 async def test_unfinished_turns_are_paged_by_namespace_and_position(tables):
-    dash = Namespace("acme-2/ann")  # sorts before `acme/…` by code point, after it by most languages
-    units = [a_turn(name, status=Status.ADMITTED) for name in (dash, dash, ANN, ANN, BOB)]
+    zoe = Namespace("acme/Zoe")  # sorts before `ann` by code point, after it by most languages
+    units = [a_turn(name, status=Status.ADMITTED) for name in (zoe, zoe, ANN, ANN, BOB)]
     done = [a_turn(status=status) for status in Status if status.terminal]
     await insert(tables, *units, *done, a_turn(kind="episode", status=Status.ACCEPTED))
     pages, after = [], None

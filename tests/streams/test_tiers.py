@@ -49,7 +49,7 @@ class Memory:
         self.store = InMemoryStore(2)
 
     async def keep(self, *scored):
-        by_namespace = {}
+        by_namespace: dict[str, list[Unit]] = {}
         for unit, _ in scored:
             by_namespace.setdefault(unit.namespace, []).append(unit)
         for namespace, units in by_namespace.items():
