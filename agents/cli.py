@@ -210,3 +210,7 @@ async def _until_told(running: Running) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, running.stopping.set)
     await running.stopping.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,15 +1,17 @@
 """embed: from `admitted` to `embedded`, the vectors in the headers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from lamina.agents.guard import Step
-from lamina.streams.codec import decode, encode, vector_from_bytes, vector_to_bytes
-from lamina.streams.errors import MalformedRecord
-from lamina.streams.namespace import Namespace
+from lamina.streams.codec import Vector, decode, encode, vector_from_bytes, vector_to_bytes
+from lamina.streams.errors import MalformedRecord, WrongKey
+from lamina.streams.namespace import Namespace, parse_namespace
 from lamina.streams.ports import Outgoing, Publisher
-from lamina.streams.records import Admitted, Embedded
+from lamina.streams.records import Admitted, Embedded, Unit
 from lamina.streams.steps.embed import EmbeddedTurn, embed
 from lamina.streams.steps.ports import Ports
 from lamina.streams.topics import EMBEDDED
@@ -22,7 +24,9 @@ def embed_step(ports: Ports, publisher: Publisher) -> Step[Admitted]:
     """Build the step: one embedding call per batch, then publish every unit with its vectors."""
 
     def read(message: Any) -> Admitted:
-        return decode(Admitted, message.value)
+        admitted = decode(Admitted, message.value)
+        _check_key(message, admitted.unit)
+        return admitted
 
     async def handle(batch: Sequence[Admitted]) -> None:
         await publisher.publish([to_record(each) for each in await embed(batch, ports)])
@@ -41,18 +45,33 @@ def to_record(each: EmbeddedTurn) -> Outgoing:
     return Outgoing(EMBEDDED, each.record.unit.namespace, encode(each.record), headers)
 
 
-def from_record(message: Any) -> EmbeddedTurn:
+def from_record(message: Any, dimension: int) -> EmbeddedTurn:
     """Read a record of `embedded`.
 
     Raises:
-        MalformedRecord: not an embedded turn, or its vector is missing.
+        MalformedRecord: not an embedded turn, or a vector is missing or not one of `dimension` numbers.
+        WrongKey: the key is not the turn's namespace.
     """
     headers = dict(message.headers or ())
     if DENSE not in headers:
         raise MalformedRecord(f"the header {DENSE!r} with the turn's vector is missing")
-    exchange = headers.get(EXCHANGE)
+    record = decode(Embedded, message.value)
+    _check_key(message, record.unit)
     return EmbeddedTurn(
-        record=decode(Embedded, message.value),
-        dense=vector_from_bytes(headers[DENSE]),
-        exchange=None if exchange is None else vector_from_bytes(exchange),
+        record=record,
+        dense=_vector(headers, DENSE, dimension),
+        exchange=_vector(headers, EXCHANGE, dimension) if EXCHANGE in headers else None,
     )
+
+
+def _vector(headers: Mapping[str, bytes], name: str, dimension: int) -> Vector:
+    """Read a header; the store takes a wrong vector for a wrong set-up, and would stop the process."""
+    vector = vector_from_bytes(headers[name])
+    if vector.shape != (dimension,) or not np.isfinite(vector).all():
+        raise MalformedRecord(f"the header {name!r} is not a vector of {dimension} finite numbers")
+    return vector
+
+
+def _check_key(message: Any, unit: Unit) -> None:
+    if parse_namespace(message.key) != unit.namespace:
+        raise WrongKey(f"the key is not the turn's namespace {unit.namespace}")

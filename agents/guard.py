@@ -85,12 +85,7 @@ class Guard:
         """Process a batch of Faust events to the end: every one is handled or dead-lettered, then acked."""
         self._metrics.observe(BATCH_SIZE, len(events), step=step.name)
         started = time.perf_counter()
-        decoded: list[tuple[Any, T]] = []
-        for event in events:
-            try:
-                decoded.append((event, step.decode(event.message)))
-            except Rejected as fault:
-                await self._bury(step, event, None, fault, fault.reason)
+        decoded = [pair for event in events for pair in await self._decoded(step, event)]
         if decoded:
             await self._process(step, decoded)
         self._metrics.observe(STEP_SECONDS, time.perf_counter() - started, step=step.name)
@@ -132,6 +127,16 @@ class Guard:
         await self.attempt("guard", count)
         return tries >= self._settings.unknown_fault_attempts
 
+    async def _decoded(self, step: Step[T], event: Any) -> list[tuple[Any, T]]:
+        """Return the event and its item; nothing where it went to the dead letters."""
+        while True:
+            try:
+                return [(event, step.decode(event.message))]
+            except Exception as fault:  # noqa: BLE001  # the guard is where unknown faults end
+                if await self.is_poison(_source_of(event.message), fault):
+                    await self._bury(step, event, None, fault)
+                    return []
+
     async def _process(self, step: Step[T], decoded: Sequence[tuple[Any, T]]) -> None:
         waiting = [list(decoded)]
         while waiting:
@@ -146,15 +151,22 @@ class Guard:
                 waiting += [chunk[half:], chunk[:half]]
             elif await self.is_poison(_source_of(chunk[0][0].message), fault):
                 event, item = chunk[0]
-                reason = fault.reason if isinstance(fault, Rejected) else "unknown"
-                await self._bury(step, event, item, fault, reason)
+                await self._bury(step, event, item, fault)
             else:
                 waiting.append(chunk)
 
-    async def _bury(self, step: Step[T], event: Any, item: T | None, fault: Exception, reason: str) -> None:
+    async def _bury(self, step: Step[T], event: Any, item: T | None, fault: Exception) -> None:
         """Dead-letter one record, awaited, and only then ack it."""
         message = event.message
-        source = Source(message.topic, message.partition, message.offset, message.key, message.value)
+        source = Source(
+            message.topic,
+            message.partition,
+            message.offset,
+            message.key,
+            message.value,
+            tuple(dict(message.headers or ()).items()),
+        )
+        reason = fault.reason if isinstance(fault, Rejected) else "unknown"
 
         async def write() -> None:
             await self._dead_letters.bury(source, step=step.name, reason=reason, detail=str(fault))

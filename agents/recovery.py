@@ -11,7 +11,7 @@ PAGE = 500
 async def republish_unfinished(tables: Tables, publisher: Publisher) -> int:
     """Publish every turn that is not in a terminal state again, in order, and commands that never arrived.
 
-    Whatever was done already is found done by its id. Returns the number of turns.
+    Commands that a killed process had claimed are free again at once. Whatever was done already is found done by its id. Returns the number of turns.
 
     Raises:
         BrokerUnavailable, TablesUnavailable: call again.
@@ -22,6 +22,7 @@ async def republish_unfinished(tables: Tables, publisher: Publisher) -> int:
         await publisher.publish([Outgoing(TURNS, unit.namespace, encode(_turn_of(unit))) for unit in page])
         published += len(page)
         after = (page[-1].namespace, page[-1].position)
+    await tables.free_lanes()
     await tables.reissue_commands()
     return published
 

@@ -1,6 +1,7 @@
 """remember: from `embedded` into the tables and the vector store."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 from lamina.agents.embed import from_record
@@ -14,6 +15,9 @@ from lamina.streams.steps.remember import RecurrenceCache, remember
 def remember_step(ports: Ports, cache: RecurrenceCache, committed: Callable[[], None]) -> Step[EmbeddedTurn]:
     """Build the step; `committed` is called after each commit, to wake the outbox relay."""
 
+    def read(message: Any) -> EmbeddedTurn:
+        return from_record(message, ports.embedder.dimension)
+
     async def handle(batch: Sequence[EmbeddedTurn]) -> None:
         await remember(batch, ports, cache)
         committed()
@@ -21,4 +25,4 @@ def remember_step(ports: Ports, cache: RecurrenceCache, committed: Callable[[], 
     def turn_of(item: EmbeddedTurn) -> tuple[Namespace, UUID]:
         return item.record.unit.namespace, item.record.unit.id
 
-    return Step("remember", from_record, handle, turn_of)
+    return Step("remember", read, handle, turn_of)

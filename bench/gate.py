@@ -38,6 +38,8 @@ from lamina.streams.settings import Settings
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 TAUS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)
 PUBLISHED_TAU = 0.35
+SHOWN_ALPHAS = (0.25, 0.5)
+"""α of the rows that the printed table shows at the published τ; the JSON holds them all."""
 TUNING = frozenset({"26", "30", "41", "42"})
 """Conversations read while the rules were written; every other one is held out."""
 
@@ -110,23 +112,26 @@ class Report:
         return found[0]
 
 
-def gate_report(data: Path | None, embedder: Embedder | None) -> Report:
+def gate_report(data: Path | None, embedder: Embedder | None, policy: GatePolicy | None = None) -> Report:
     """Measure the gate; for callers outside an event loop. See `run_gate`."""
-    return asyncio.run(run_gate(data, embedder))
+    return asyncio.run(run_gate(data, embedder, policy))
 
 
-async def run_gate(data: Path | None, embedder: Embedder | None) -> Report:
+async def run_gate(
+    data: Path | None, embedder: Embedder | None, policy: GatePolicy | None = None
+) -> Report:
     """Measure the gate on the bundled sample and, where given, on LoCoMo.
 
     Args:
         data: folder of LoCoMo's JSON files; None: the sample alone.
         embedder: the dense E(·); None: the lexical rows alone.
+        policy: the gate that is measured as the default; None: that of the default settings.
 
     Raises:
         Misconfigured: the folder holds no LoCoMo conversation.
         EmbedderUnavailable: the engine does not answer.
     """
-    policy = GatePolicy.of(Settings())
+    policy = policy or GatePolicy.of(Settings())
     sessions = sample_sessions()
     conversations = load_locomo(data) if data is not None else []
     sessions += [session for each in conversations for session in locomo_sessions(each)]
@@ -199,7 +204,7 @@ def gate_curve(
     alphas: Sequence[float] = ALPHAS,
     taus: Sequence[float] = TAUS,
 ) -> Iterable[Row]:
-    """Yield the rows: the rules alone, the default gate, then for each E(·), α and τ H alone and the windows.
+    """Yield the rows: the rules, the default gate; for each E(·), α and τ: H, H behind the rules, windows.
 
     Args:
         sessions: turns by session, in order; `previous` holds the whole session before a turn.
@@ -210,6 +215,7 @@ def gate_curve(
     """
     turns = [turn for session in sessions for turn in session]
     rules = [_by_rules(turn, policy) for turn in turns]
+    immune = [_immune(turn, policy) for turn in turns]
     yield from _rows("phatic rule alone", turns, [reason == "phatic" for reason in rules])
     yield from _rows("rules alone", turns, [reason is not None for reason in rules])
     for name, similarity in similarities.items():
@@ -229,6 +235,11 @@ def gate_curve(
             ]
             for tau in taus:
                 yield from _rows("H alone", turns, [h < tau for h in alone], name, alpha, tau)
+                both = [
+                    reason is not None or (h < tau and not safe)
+                    for reason, h, safe in zip(rules, alone, immune, strict=True)
+                ]
+                yield from _rows("rules and H", turns, both, name, alpha, tau)
                 yield from _rows("published windows", turns, [h < tau for h in windows], name, alpha, tau)
 
 
@@ -238,9 +249,13 @@ def _window(turn: Judgeable, policy: GatePolicy) -> tuple[str, ...]:
 
 def _by_rules(turn: Judgeable, policy: GatePolicy) -> str | None:
     before = _window(turn, policy)
-    if salience_of(turn.text) is not None or not echoes(turn.text, before) or answers(turn.text, before):
+    if _immune(turn, policy) or not echoes(turn.text, before):
         return None
     return "phatic" if is_phatic(turn.text) else "echo"
+
+
+def _immune(turn: Judgeable, policy: GatePolicy) -> bool:
+    return salience_of(turn.text) is not None or answers(turn.text, _window(turn, policy))
 
 
 def _rows(
@@ -297,8 +312,8 @@ def _labels(name: str) -> list[dict[str, str]]:
 
 
 def gate_tables(report: Report) -> RenderableType:
-    """Return the figures as tables: the ways of gating at the published τ, then the curve of H alone."""
-    return Group(_methods(report), _curve(report), _footer(report))
+    """Return the figures as tables: the ways of gating at the published τ, then the curves over α and τ."""
+    return Group(_methods(report), _curve(report, "H alone"), _curve(report, "rules and H"), _footer(report))
 
 
 def _methods(report: Report) -> Table:
@@ -316,7 +331,13 @@ def _methods(report: Report) -> Table:
         "evidence lost",
     ):
         table.add_column(name, justify="left" if name in {"subset", "method", "E"} else "right")
-    shown = [row for row in report.rows if row.tau in {None, PUBLISHED_TAU} or row.method == "gate (default)"]
+    shown = [
+        row
+        for row in report.rows
+        if row.tau is None
+        or row.method == "gate (default)"
+        or (row.tau == PUBLISHED_TAU and row.alpha in SHOWN_ALPHAS and row.method != "rules and H")
+    ]
     for row in sorted(shown, key=lambda row: row.subset):
         table.add_row(
             row.subset,
@@ -333,15 +354,15 @@ def _methods(report: Report) -> Table:
     return table
 
 
-def _curve(report: Report) -> Table:
+def _curve(report: Report, method: str) -> Table:
     subsets = {row.subset for row in report.rows}
     subset = LOCOMO if LOCOMO in subsets else SAMPLE
-    table = Table(title=f"H alone, {subset}: filler gated / substance lost / evidence lost, % of each")
+    table = Table(title=f"{method}, {subset}: filler gated / substance lost / evidence lost, % of each")
     table.add_column("E")
     table.add_column("α", justify="right")
     for tau in TAUS:
         table.add_column(f"τ {tau:g}", justify="right")
-    rows = [row for row in report.rows if row.method == "H alone" and row.subset == subset]
+    rows = [row for row in report.rows if row.method == method and row.subset == subset]
     for key in dict.fromkeys((row.similarity, row.alpha) for row in rows):
         line = [row for row in rows if (row.similarity, row.alpha) == key]
         table.add_row(key[0], _number(key[1]), *(_triple(row) for row in line))

@@ -54,7 +54,7 @@ async def _turns_of(event_id: UUID, tenant: str, service: Service) -> tuple[Name
     request = await service.tables.request(event_id)
     if request is not None and tenant_of(request.namespace) == tenant:
         return request.namespace, list(dict.fromkeys(request.turns))
-    unit = (await service.tables.turn_statuses([event_id])).get(event_id)
+    unit = (await service.tables.find([event_id])).get(event_id)
     if unit is None or unit.kind != "turn" or tenant_of(unit.namespace) != tenant:
         raise Refused(404, "not_found", f"no event or turn {event_id}")
     return unit.namespace, [unit.id]

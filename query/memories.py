@@ -17,7 +17,7 @@ IdempotencyKey = Annotated[
     str | None,
     Header(alias="Idempotency-Key", min_length=1, max_length=512, description="makes a retry safe"),
 ]
-OfUser = Annotated[UserId | None, Query(description="whose memory; an episode or fact needs it")]
+OfUser = Annotated[UserId | None, Query(description="whose memory it must be")]
 
 
 def memory_routes() -> APIRouter:
@@ -80,13 +80,8 @@ async def _unit(memory_id: UUID, tenant: str, user_id: str | None, service: Serv
     Raises:
         Refused: 404.
     """
-    if user_id is None:
-        units = await service.tables.turn_statuses([memory_id])
-        missing = f"no turn {memory_id}; an episode or fact is found with its user_id"
-    else:
-        units = await service.tables.units(namespace_of(tenant, user_id), [memory_id])
-        missing = f"no memory {memory_id} of this user"
-    unit = units.get(memory_id)
-    if unit is None or tenant_of(unit.namespace) != tenant:
-        raise Refused(404, "not_found", missing)
+    unit = (await service.tables.find([memory_id])).get(memory_id)
+    whose = None if user_id is None else namespace_of(tenant, user_id)
+    if unit is None or tenant_of(unit.namespace) != tenant or whose not in {None, unit.namespace}:
+        raise Refused(404, "not_found", f"no memory {memory_id}" + (" of this user" if user_id else ""))
     return unit

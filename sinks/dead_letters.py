@@ -1,5 +1,6 @@
 """Dead letters: the original bytes of a record that can never be processed, and why."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lamina.streams.metrics import DEAD_LETTERS as DEAD_LETTERS_TOTAL
@@ -11,13 +12,14 @@ from lamina.streams.topics import DEAD_LETTERS
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a record came from, with its original key and value."""
+    """Where a record came from, with its original key, value and headers."""
 
     topic: str
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 class DeadLetters:
@@ -30,7 +32,8 @@ class DeadLetters:
     async def bury(self, source: Source, *, step: str, reason: str, detail: str) -> None:
         """Publish the original bytes with headers that say step, reason and source; return when acknowledged.
 
-        The original key travels in the header `source-key`, since it may be what is wrong.
+        The original key travels in the header `source-key`, since it may be what is wrong, and each original
+        header under its own name behind `source-header-`; of a repeated one the last, as every step reads it.
 
         Raises:
             BrokerUnavailable: not acknowledged; call again.
@@ -43,10 +46,11 @@ class DeadLetters:
             partition=source.partition,
             offset=source.offset,
         )
-        headers = {name: str(value).encode() for name, value in letter.model_dump().items()}
+        headers = {name: str(value).encode(errors="replace") for name, value in letter.model_dump().items()}
         if source.key is not None:
             headers["source-key"] = source.key
         headers["source-null"] = b"1" if source.value is None else b"0"
+        headers |= {f"source-header-{name}": value or b"" for name, value in source.headers}
         key = Namespace(f"{source.topic}/{source.partition}")
         await self._publisher.publish([Outgoing(DEAD_LETTERS, key, source.value or b"", headers)])
         self._metrics.count(DEAD_LETTERS_TOTAL, step=step, reason=reason)

@@ -126,6 +126,12 @@ async def free(sql: Statements, claim: Claim) -> bool:
     return await sql.run(update(namespaces).where(mine).values(lane_owner=None, lane_until=None)) == 1
 
 
+async def free_all(sql: Statements) -> None:
+    """Free every lane; the fence moves on, so whoever held one can no longer finish in it."""
+    held = update(namespaces).where(namespaces.c.lane_owner.is_not(None))
+    await sql.run(held.values(lane_owner=None, lane_until=None, lane_fence=namespaces.c.lane_fence + 1))
+
+
 async def lock_namespaces(sql: Statements, ordered: Sequence[Namespace]) -> None:
     """Create and lock the rows of sorted namespaces, in that order; SQLite's transaction is a lock itself."""
     for some in chunks(ordered, 1_000):

@@ -20,6 +20,8 @@ _LOCK = 0x6C616D696E61
 async def upgrade(engine: AsyncEngine) -> None:
     """Migrate to the newest version, in one transaction; of processes that start at once, one does it.
 
+    Alembic keeps its state in module globals: one process migrates one database at a time.
+
     Args:
         engine: for SQLite one whose transactions begin with BEGIN IMMEDIATE (`database.sqlite_writer`).
 

@@ -111,10 +111,10 @@ class SqlTables:
         async with self._database.reading() as sql:
             return [link_of(row) for row in await sql.rows(statement)]
 
-    async def turn_statuses(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
-        """Return turns by id in any namespace, for status questions (callers check the tenant)."""
+    async def find(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
+        """Return units by id in any namespace; the caller checks that they are its tenant's."""
         async with self._database.reading() as sql:
-            return await units_by_id(sql, ids, IS_TURN)
+            return await units_by_id(sql, ids)
 
     async def derived_from(self, namespace: Namespace, turns: Collection[UUID]) -> dict[UUID, list[UUID]]:
         """Return, for each turn, the ids of visible units whose evidence it is, oldest position first."""
@@ -140,6 +140,11 @@ class SqlTables:
         async with self._database.reading() as sql:
             rows = await sql.rows(statement.order_by(units.c.namespace, units.c.position))
         return [unit_of(row) for row in rows]
+
+    async def free_lanes(self) -> None:
+        """Free every lane, for a process that knows itself to be the only one: leases of a killed one end."""
+        async with self._database.writing() as sql:
+            await journal.free_all(sql)
 
     async def reissue_commands(self) -> int:
         """Write commands that never reached intake to the outbox again; return how many."""
@@ -189,6 +194,11 @@ class SqlTables:
         )
         async with self._database.reading() as sql:
             return [row.namespace for row in await sql.rows(statement)]
+
+    async def mark_for_index(self) -> int:
+        """Mark every visible unit for the index, so that the store is built anew; return how many."""
+        async with self._database.writing() as sql:
+            return await sql.run(update(units).where(units.c.visible).values(dirty=True))
 
     async def dirty_namespaces(self, limit: int) -> list[Namespace]:
         """Return namespaces with units that the vector store does not reflect yet."""

@@ -3,8 +3,13 @@
 Every sentence of the evidence is scored by the cosine of what found it, by the IDF-weighted share of the
 question's words that it covers (with what its turn states as facts), and by whether it holds what the kind of
 question asks for: a date for "when", a place for "where", a name for "who". What was replaced since stands
-behind what holds, and a question is poor evidence. Weights and thresholds are ours. Where nothing supports
-an answer there is none: "Not in memory." beats a guess.
+behind what holds, and a question is poor evidence. Where nothing supports an answer there is none: "Not in
+memory." beats a guess.
+
+Weights and thresholds are ours, set by hand with two LoCoMo conversations (26 and 42) in view. There, halving
+or doubling the two main weights moves the share of answers that quote the evidence by at most 0.03. The
+support asked for trades answers for abstentions: of 199 questions of one conversation put to the memory of
+the other, 5 % are answered at 0.3, 28 % at half of it, none at twice.
 """
 
 import re
@@ -69,6 +74,8 @@ _ALSO = 0.9
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 300
 _MOST_TURNS = 200
+_MOST_SENTENCES = 200
+"""Of one turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,7 @@ def _sources(found: Sequence[Evidence]) -> list[_Source]:
 def _candidates(source: _Source) -> Iterator[_Candidate]:
     turn = source.turn
     facts = facts_in(turn) if turn.kind == "turn" else []
-    for sentence in sentences(turn.text):
+    for sentence in (clipped(one, _LONGEST_QUOTE) for one in sentences(turn.text)[:_MOST_SENTENCES]):
         own = frozenset(word_stems(sentence))
         dated = bool(facts) and bool(resolve_dates(sentence, turn.said_at))
         stated = tuple(
@@ -295,7 +302,7 @@ def _additions(best: _Scored, others: Sequence[_Scored], asked: Question) -> lis
 def _quoted(candidate: _Candidate, asked: Question) -> str:
     turn = candidate.source.turn
     speaker = f"{turn.speaker or turn.role}: " if turn.kind == "turn" else ""
-    text, said = clipped(candidate.text, _LONGEST_QUOTE), turn.said_at
+    text, said = candidate.text, turn.said_at
     if asked.kind != "when":
         return f"{speaker}{text} [{said.day} {said:%B} {said.year}]"
     dates = resolve_dates(candidate.text, said)

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 import orjson
-from lamina.streams.errors import MalformedRecord, UnsupportedSchema
-from lamina.streams.records import SCHEMA_VERSION, Record
 from numpy.typing import NDArray
 from pydantic import ValidationError
+
+from lamina.streams.errors import MalformedRecord, UnsupportedSchema
+from lamina.streams.records import SCHEMA_VERSION, Record
 
 R = TypeVar("R", bound=Record)
 

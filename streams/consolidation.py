@@ -163,7 +163,5 @@ def pairs_of(plan: Plan) -> set[tuple[str, str]]:
 
 def evidence_of(plan: Plan, heads: Sequence[Unit], command: Command) -> list[UUID]:
     """Return every turn id that applying the plan may read, each once."""
-    drafts = (key for draft in (*plan.episodes, *plan.facts) for key in draft.evidence)
-    return list(
-        dict.fromkeys([*command.evidence, *(key for head in heads for key in head.evidence), *drafts])
-    )
+    rests = [*(head.evidence for head in heads), *(draft.evidence for draft in plan.drafts)]
+    return list(dict.fromkeys(key for keys in (command.evidence, *rests) for key in keys))

@@ -6,6 +6,7 @@ file twice gives the same turns.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ import orjson
 from pydantic import ValidationError
 
 from lamina.streams.codec import describe
+from lamina.streams.errors import InvalidTurn
 from lamina.streams.identity import message_id_in_file
+from lamina.streams.placement import check
 from lamina.streams.records import Turn
-from lamina.streams.topics import MAX_CONTENT_BYTES
 
 SHAPES = (
     "JSON lines with a `content` each, a JSON object with `messages` (or a JSON list of messages), "
@@ -58,14 +60,15 @@ class LocomoTurn:
 
 def read_conversation(data: bytes) -> Conversation:
     """Read a file's bytes as whichever of the known shapes they are."""
+    data = data.removeprefix(BOM_UTF8)
     return _collect(_read(data)) if data.strip() else _faulty("the file is empty")
 
 
 def _read(data: bytes) -> Iterator[Turn | Fault]:
     try:
         whole = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return _lines(data)
+    except orjson.JSONDecodeError as exc:
+        return _lines(data, f"not JSON as a whole ({exc}) nor line by line")
     if isinstance(whole, dict):
         if "session_1" in whole and "speaker_a" in whole:
             return _locomo(whole)
@@ -73,10 +76,14 @@ def _read(data: bytes) -> Iterator[Turn | Fault]:
             shared = {key: whole[key] for key in ("run_id", "agent_id", "timestamp") if key in whole}
             return _messages(whole["messages"], shared)
         if "content" in whole:
-            return _lines(data)
-    elif isinstance(whole, list) and all(isinstance(each, dict) for each in whole):
+            return iter([_turn(whole, "line 1")])
+    elif isinstance(whole, list) and (not whole or any(isinstance(each, dict) for each in whole)):
         return _messages(whole, {})
-    return iter([Fault("file", f"unknown shape; expected {SHAPES}")])
+    return iter([_unknown("JSON of another shape")])
+
+
+def _unknown(found: str) -> Fault:
+    return Fault("file", f"unknown shape: {found}; expected {SHAPES}")
 
 
 def _faulty(reason: str) -> Conversation:
@@ -109,17 +116,21 @@ def _locomo(raw: Mapping[str, Any]) -> Iterator[Turn | Fault]:
         yield Fault("file", f"not a LoCoMo conversation after all: {type(exc).__name__} {exc}")
 
 
-def _lines(data: bytes) -> Iterator[Turn | Fault]:
-    for number, line in enumerate(data.splitlines(), start=1):
-        if not line.strip():
-            continue
-        where = f"line {number}"
-        try:
-            raw = orjson.loads(line)
-        except orjson.JSONDecodeError as exc:
-            yield Fault(where, f"not JSON: {exc}")
-            continue
-        yield _turn(raw, where)
+def _lines(data: bytes, otherwise: str) -> Iterator[Turn | Fault]:
+    """Read JSON lines; a file in which no line is an object is of an unknown shape, said once."""
+    found = [(n, _parsed(line)) for n, line in enumerate(data.splitlines(), start=1) if line.strip()]
+    if not any(isinstance(raw, dict) for _, raw in found):
+        yield _unknown(otherwise)
+        return
+    for number, raw in found:
+        yield _turn(raw, f"line {number}")
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as exc:
+        return exc
 
 
 def _messages(messages: list[Any], shared: Mapping[str, Any]) -> Iterator[Turn | Fault]:
@@ -137,16 +148,17 @@ def _joined(content: Any) -> dict[str, str]:
 
 
 def _turn(raw: Any, where: str) -> Turn | Fault:
+    if isinstance(raw, orjson.JSONDecodeError):
+        return Fault(where, f"not JSON: {raw}")
     if not isinstance(raw, dict):
         return Fault(where, f"a JSON {type(raw).__name__} where an object with `content` is expected")
     try:
         turn = Turn.model_validate({**raw, "id": None})
+        check(turn)
     except ValidationError as exc:
         return Fault(where, describe(exc))
-    if not turn.content.strip():
-        return Fault(where, "content is empty")
-    if len(turn.content.encode()) > MAX_CONTENT_BYTES:
-        return Fault(where, f"content is larger than {MAX_CONTENT_BYTES} bytes: split the turn")
+    except InvalidTurn as exc:
+        return Fault(where, str(exc))
     return turn
 
 

@@ -119,7 +119,7 @@ def entities(text: str) -> frozenset[str]:
         if not words:
             continue
         name = _key(" ".join(words))
-        alone = len(words) == 1 and words[0] == match.group(1)
+        alone = len(words) == 1 and match.group(1).startswith(words[0])
         if alone and _opens_sentence(masked, match.start()) and not _is_named(words[0], masked, match.end()):
             opening.add(name)
         else:
@@ -144,7 +144,7 @@ def _opens_sentence(text: str, start: int) -> bool:
 
 
 def _is_named(word: str, text: str, end: int) -> bool:
-    if _WRITTEN_AS_NAME.match(word):
+    if _WRITTEN_AS_NAME.match(word) or word.endswith("'s"):
         return True
     return _NAME_VERB.match(text, end) is not None and not _VERB_FORM.search(word)
 

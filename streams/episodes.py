@@ -16,6 +16,8 @@ from uuid import UUID
 
 from lamina.streams.dates import ResolvedDate, resolve_dates, spelled
 from lamina.streams.entities import entities
+from lamina.streams.phatic import is_phatic
+from lamina.streams.phatic_words import GENERIC
 from lamina.streams.records import EpisodeDraft, Unit
 from lamina.streams.sentences import clipped, is_question, sentences
 from lamina.streams.words import STOP_WORDS, stem, stems, tokens
@@ -47,6 +49,7 @@ class _Sentence:
     turn: Unit
     text: str
     stems: tuple[str, ...]
+    entities: frozenset[str]
 
 
 def episode_of(turns: Sequence[Unit]) -> EpisodeDraft | None:
@@ -77,9 +80,9 @@ def _episode(
     turns: Sequence[Unit], read: Sequence[Unit], fresh: frozenset[UUID], topic: str | None
 ) -> EpisodeDraft | None:
     said = [
-        _Sentence(turn, sentence, tuple(stems(sentence)))
+        _Sentence(turn, text, tuple(stems(text)), entities(text))
         for turn in _in_time_order(read)
-        for sentence in sentences(turn.text)[:_MOST_SENTENCES]
+        for text in (clipped(sentence, _LONGEST_LINE) for sentence in sentences(turn.text)[:_MOST_SENTENCES])
     ]
     if not said:
         return None
@@ -92,7 +95,7 @@ def _episode(
     return EpisodeDraft(
         text="\n".join(_line(sentence, dates) for sentence, dates in dated),
         keywords=keywords,
-        entities=_frequent_entities(read),
+        entities=_frequent_entities(said),
         topic=topic if topic in keywords else (keywords[0] if keywords else None),
         evidence=tuple(turn.id for turn in _in_time_order(turns)),
         occurred_from=min(start for start, _ in spans),
@@ -164,11 +167,11 @@ def _chosen(
 
 
 def _worth(sentence: _Sentence, vector: Vector, centroid: Vector) -> float:
-    credit = _NAMES_CREDIT * min(3, len(entities(sentence.text)))
+    credit = _NAMES_CREDIT * min(3, len(sentence.entities))
     worth = _cosine(vector, centroid) + credit
     if len(set(sentence.stems)) < _FEW_WORDS:
         worth *= 0.5
-    return worth * 0.3 if is_question(sentence.text) else worth
+    return worth * 0.3 if is_question(sentence.text) or is_phatic(sentence.text) else worth
 
 
 def _line(sentence: _Sentence, dates: Sequence[ResolvedDate]) -> str:
@@ -177,7 +180,7 @@ def _line(sentence: _Sentence, dates: Sequence[ResolvedDate]) -> str:
     head = f"[{turn.said_at.date().isoformat()}] {turn.speaker or turn.role}: "
     meant = "; ".join(f"{date.phrase} = {spelled(date.start, date.end)}" for date in dates[:2])
     tail = f" ({meant})" if meant else ""
-    return head + clipped(sentence.text, _LONGEST_LINE) + tail
+    return head + sentence.text + tail
 
 
 def _occurred(turn: Unit, dates: Sequence[ResolvedDate]) -> list[tuple[datetime, datetime]]:
@@ -185,16 +188,22 @@ def _occurred(turn: Unit, dates: Sequence[ResolvedDate]) -> list[tuple[datetime,
 
 
 def _keywords(said: Sequence[_Sentence], centroid: Vector) -> tuple[str, ...]:
-    """Return the words of the centroid's heaviest stems, as most often written, heaviest first."""
+    """Return the words of the centroid's heaviest stems, as most often written, heaviest first.
+
+    Words that carry nothing and the speakers' own names ("Mel" for Melanie, too) are left out.
+    """
+    names = {token for sentence in said for token in tokens(sentence.turn.speaker)}
     written: dict[str, Counter[str]] = {}
     for sentence in said:
         for token in tokens(sentence.text):
-            if token not in STOP_WORDS and len(token) >= _SHORTEST_KEYWORD and not token.isdecimal():
-                written.setdefault(stem(token), Counter())[token.removesuffix("'s")] += 1
+            word = token.removesuffix("'s")
+            idle = word in STOP_WORDS or word in GENERIC or any(name.startswith(word) for name in names)
+            if not idle and len(word) >= _SHORTEST_KEYWORD and not word.isdecimal():
+                written.setdefault(stem(word), Counter())[word] += 1
     best = sorted(written, key=lambda word: (-centroid.get(word, 0.0), word))[:_KEYWORDS]
     return tuple(min(written[word], key=lambda token: (-written[word][token], token)) for word in best)
 
 
-def _frequent_entities(turns: Sequence[Unit]) -> tuple[str, ...]:
-    counts = Counter(name for turn in turns for name in entities(turn.text))
+def _frequent_entities(said: Sequence[_Sentence]) -> tuple[str, ...]:
+    counts = Counter(name for sentence in said for name in sentence.entities)
     return tuple(sorted(counts, key=lambda name: (-counts[name], name))[:_ENTITIES])

@@ -23,7 +23,7 @@ from lamina.streams.entities import entities
 from lamina.streams.phatic import answers, echoes, is_phatic
 from lamina.streams.salience import salience_of
 from lamina.streams.settings import Settings
-from lamina.streams.words import content, lexical_vector, stems
+from lamina.streams.words import content, hashed_vector, stems
 
 __all__ = [
     "GatePolicy",
@@ -74,15 +74,10 @@ def lexical_similarity(now: Sequence[str], before: Sequence[str]) -> float:
 
     A run of no content word says nothing new: its cosine with anything is 1 (ours).
     """
-    joined = "\n".join(now)
-    if not stems(joined):
+    said = [word for text in now for word in stems(text)]
+    if not said:
         return 1.0
-    return float(_vector(joined) @ _vector("\n".join(before)))
-
-
-@lru_cache(maxsize=1024)
-def _vector(text: str) -> Vector:
-    return lexical_vector(text)
+    return float(hashed_vector(said) @ hashed_vector(word for text in before for word in stems(text)))
 
 
 def dense_similarity(vectors: Mapping[str, Vector]) -> Similarity:
@@ -129,7 +124,7 @@ def _information(
     return alpha * min(1.0, len(new) / size) + (1 - alpha) * novelty
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _entities(text: str) -> frozenset[str]:
     return entities(text)
 

@@ -32,15 +32,9 @@ def arrive(namespace: Namespace, turn: Turn, *, fallback_id: UUID, received_at: 
         received_at: the record's own timestamp, zone-aware.
 
     Raises:
-        InvalidTurn: no content, or more than 256 KB of it.
+        InvalidTurn: it breaks a rule of the doors (`check`).
     """
-    if not turn.content.strip():
-        raise InvalidTurn("content is empty: send what was said")
-    size = len(turn.content.encode("utf-8", errors="surrogatepass"))
-    if size > MAX_CONTENT_BYTES:
-        raise InvalidTurn(
-            f"content has {size} bytes; at most {MAX_CONTENT_BYTES} are allowed: split the turn"
-        )
+    check(turn)
     if turn.id is not None:
         identity = turn.id
     elif turn.message_id is not None:
@@ -56,6 +50,26 @@ def arrive(namespace: Namespace, turn: Turn, *, fallback_id: UUID, received_at: 
         time_source=source,
         recorded_at=received_at.astimezone(UTC),
     )
+
+
+def check(turn: Turn) -> None:
+    """Refuse a turn that breaks a rule of the doors.
+
+    Raises:
+        InvalidTurn: no content, more than 256 KB of it, or a time that the calendar does not hold.
+    """
+    if not turn.content.strip():
+        raise InvalidTurn("content is empty: send what was said")
+    size = len(turn.content.encode("utf-8", errors="surrogatepass"))
+    if size > MAX_CONTENT_BYTES:
+        raise InvalidTurn(
+            f"content has {size} bytes; at most {MAX_CONTENT_BYTES} are allowed: split the turn"
+        )
+    if turn.timestamp is not None and turn.timestamp.tzinfo is not None:
+        try:
+            turn.timestamp.astimezone(UTC)
+        except OverflowError as exc:
+            raise InvalidTurn("timestamp is outside the years 1 to 9999 in UTC") from exc
 
 
 def _time_of(timestamp: datetime | None, received_at: datetime) -> tuple[datetime, TimeSource]:

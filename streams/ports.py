@@ -297,14 +297,17 @@ class Tables(Protocol):
     async def links_of(self, namespace: Namespace, unit: UUID) -> list[Link]:
         """Return the links from and to a unit."""
 
-    async def turn_statuses(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
-        """Return turns by id in any namespace, for status questions (callers check the tenant)."""
+    async def find(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
+        """Return units by id in any namespace; the caller checks that they are its tenant's."""
 
     async def derived_from(self, namespace: Namespace, turns: Collection[UUID]) -> dict[UUID, list[UUID]]:
         """Return, for each turn, the ids of visible units whose evidence it is."""
 
     async def unfinished_turns(self, after: tuple[str, int] | None, limit: int) -> list[Unit]:
         """Return turns that are not terminal, ordered by (namespace, position), after the given pair."""
+
+    async def free_lanes(self) -> None:
+        """Free every lane, for a process that knows itself to be the only one: leases of a killed one end."""
 
     async def reissue_commands(self) -> int:
         """Write commands that never reached intake to the outbox again; return how many."""
@@ -320,6 +323,9 @@ class Tables(Protocol):
 
     async def idle_namespaces(self, observed_before: datetime, limit: int) -> list[Namespace]:
         """Return namespaces with pending exchanges, all of a thread observed before the given time."""
+
+    async def mark_for_index(self) -> int:
+        """Mark every visible unit for the index, so that the store is built anew; return how many."""
 
     async def dirty_namespaces(self, limit: int) -> list[Namespace]:
         """Return namespaces with units that the vector store does not reflect yet."""

@@ -9,8 +9,9 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from lamina.streams.namespace import Namespace
 from pydantic import BaseModel, ConfigDict, Field
+
+from lamina.streams.namespace import Namespace
 
 SCHEMA_VERSION = 1
 """The newest record schema that this build writes and reads."""

@@ -14,6 +14,13 @@ from lamina.streams.words import normalise
 
 _CAPTION = re.compile(r"\[photo: [^\]]*\]")
 
+# "I'm allergic to penicillin, can I take amoxicillin?" states as it asks; a plain question turns the words
+# round ("Am I …").
+_ASSERTS = re.compile(
+    r"(?<!\bdo )(?<!\bdid )\b(?:i'm|i am|i have|i've|i take|i was|i suffer|(?:he|she)(?:'s| is| has| takes"
+    r"| was)|we have|we're|they're|(?:my|our) (?:\w+ ){1,2}(?:is|are|has|have|takes|was)|(?:my|our) \w+'s)\b",
+    re.IGNORECASE,
+)
 # A supposition states nothing.
 _HYPOTHETICAL = re.compile(
     r"^(?:(?:and|but|so|oh)[, ]+)*(?:if|imagine|suppose|what if|wish|i wish)\b", re.IGNORECASE
@@ -27,7 +34,8 @@ _ASKS_TO_REMEMBER = re.compile(
 def salience_of(text: str) -> str | None:
     """Return the name of the first rule of `RULES` that a sentence of the text satisfies, or None.
 
-    Questions satisfy none, but for requests to remember ("Can you remember that …?"). A photo's caption is
+    Questions satisfy none, but for requests to remember ("Can you remember that …?") and for what they state
+    about someone's health ("I'm diabetic, can I eat this?"). A photo's caption is
     not the speaker's statement and is not read.
     """
     said = sentences(_CAPTION.sub("", normalise(text)))
@@ -44,6 +52,8 @@ def salience_of(text: str) -> str | None:
 
 def _may_state(sentence: str, rule: str) -> bool:
     if sentence.rstrip("\"' )").endswith("?"):
+        if rule == "safety":
+            return _ASSERTS.search(sentence) is not None
         return rule == "remember" and _ASKS_TO_REMEMBER.match(sentence) is not None
     # "If I eat peanuts, my throat closes" is as serious without the if.
     return rule == "safety" or not _HYPOTHETICAL.match(sentence)

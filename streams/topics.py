@@ -11,11 +11,11 @@ from lamina.streams.records import Admitted, Change, Command, Embedded, Record, 
 MAX_CONTENT_BYTES = 256 * 1024
 """Largest UTF-8 content that a door accepts."""
 
-DOOR_RECORD_BYTES = 1024 * 1024
-"""Largest record on `turns`: JSON may write a byte of content as six."""
+DOOR_RECORD_BYTES = 2 * 1024 * 1024
+"""Largest record on `turns`: JSON may write a byte of content as six, and metadata comes on top."""
 
-INTERNAL_RECORD_BYTES = 4 * DOOR_RECORD_BYTES
-"""Largest record on the other topics: an admitted turn carries its previous turn too, and some headroom."""
+INTERNAL_RECORD_BYTES = 2 * DOOR_RECORD_BYTES
+"""Largest record on the other topics: an admitted turn carries its previous turn too."""
 
 
 @dataclass(frozen=True, slots=True)

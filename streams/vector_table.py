@@ -3,6 +3,7 @@
 from uuid import UUID
 
 import numpy as np
+
 from lamina.streams.codec import Matrix, Vector
 
 DECIMALS = 5

@@ -90,19 +90,28 @@ def stem(word: str) -> str:
     return str(Stemmer.Stemmer("english", 0).stemWord(word.removesuffix("'s")))
 
 
-def stems(text: str) -> list[str]:
-    """Return the stems of the content words, in order, with repetitions."""
-    return [stem(word) for word in content(text)]
+@lru_cache(maxsize=256)
+def stems(text: str) -> tuple[str, ...]:
+    """Return the stems of the content words, in order, with repetitions.
+
+    The last 256 texts are kept: a session's turns are read again for each turn that follows.
+    """
+    return tuple(stem(word) for word in content(text))
 
 
 def lexical_vector(text: str, buckets: int = BUCKETS) -> Vector:
-    """Return the hashed bag of stems: shape (buckets,), float32, unit length, zero where nothing counts.
+    """Return the hashed bag of stems of a text; see `hashed_vector`."""
+    return hashed_vector(stems(text), buckets)
 
-    A stem seen n times weighs 1 + ln n and falls into bucket crc32(stem) mod `buckets`: the same in every
+
+def hashed_vector(words: Iterable[str], buckets: int = BUCKETS) -> Vector:
+    """Return a hashed bag of words: shape (buckets,), float32, unit length, zero where there are none.
+
+    A word seen n times weighs 1 + ln n and falls into bucket crc32(word) mod `buckets`: the same in every
     process and on every machine.
     """
     vector = np.zeros(buckets, dtype=np.float32)
-    for word, count in Counter(stems(text)).items():
+    for word, count in Counter(words).items():
         vector[crc32(word.encode()) % buckets] += 1 + log(count)
     length = float(np.linalg.norm(vector))
     return vector / np.float32(length) if length else vector

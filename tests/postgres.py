@@ -56,9 +56,9 @@ def installed() -> Path | None:
 def running(programs: Path, *, durable: bool = False) -> Iterator[Server]:
     """Run a server until the block ends. `durable` makes commits wait for the disk, as in production."""
     folder = Path(tempfile.mkdtemp(prefix="lamina-postgres-"))
-    as_server = []
+    as_server = ["setpriv", "--pdeathsig=INT"]  # a killed test run takes its server with it
     if os.geteuid() == 0:
-        as_server = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--init-groups"]
+        as_server += [f"--reuid={_USER}", f"--regid={_USER}", "--init-groups"]
         shutil.chown(folder, _USER, _USER)
     data = folder / "data"
     initdb = [programs / "initdb", "-D", data, "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync"]

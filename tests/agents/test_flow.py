@@ -60,7 +60,8 @@ async def by_faust(turns: Sequence[Turn], folder: Path, cache: Path, batch_size:
     async with embedded(settings) as running:
         for start in range(0, len(turns), 10):
             part = turns[start : start + 10]
-            await running.outside.publisher.publish([Outgoing(TURNS, NAMESPACE, encode(turn)) for turn in part])
+            records = [Outgoing(TURNS, NAMESPACE, encode(turn)) for turn in part]
+            await running.outside.publisher.publish(records)
             await asyncio.sleep(pause)
         async with asyncio.timeout(90):
             while not await settled(running.outside.ports.tables, len(turns)):

@@ -223,8 +223,7 @@ async def test_a_memory_is_shown_by_its_id_with_its_links(world, http):
     for unit, suffix in ((fact, "?user_id=ada"), (turns[0], "?user_id=ada"), (turns[0], "")):
         memory = (await http.get(f"/v1/memories/{unit.id}{suffix}")).json()
         assert (memory["id"], memory["text"], memory["user_id"]) == (str(unit.id), unit.text, "ada")
-    unnamed = await http.get(f"/v1/memories/{fact.id}")
-    assert "user_id" in unnamed.json()["detail"]
+    assert (await http.get(f"/v1/memories/{fact.id}")).json()["user_id"] == "ada"
     assert (await http.get(f"/v1/memories/{fact.id}?user_id=bo")).status_code == 404
     links = (await http.get(f"/v1/memories/{fact.id}/links?user_id=ada")).json()["links"]
     assert {(link["source"], link["target"]) for link in links} == {

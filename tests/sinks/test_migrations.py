@@ -65,7 +65,7 @@ async def test_an_upgrade_keeps_what_is_there(database_url):
     tables, turn = await open_tables(database_url), a_turn()
     await insert(tables, turn)
     again = await open_tables(database_url)
-    assert await again.turn_statuses([turn.id]) == {turn.id: turn}
+    assert await again.find([turn.id]) == {turn.id: turn}
     await tables.close()
     await again.close()
 

@@ -137,12 +137,12 @@ async def test_turns_are_found_by_their_place_in_their_session(tables):
     assert await tables.turns_at(ANN, []) == {}
 
 
-async def test_units_are_read_within_their_namespace_and_statuses_in_any(tables):
+async def test_units_are_read_within_their_namespace_and_found_in_any(tables):
     mine, theirs, fact = a_turn(ANN), a_turn(BOB), a_fact("a", "b")
     await insert(tables, mine, theirs, fact)
     everything = [mine.id, theirs.id, fact.id, uuid4()]
     assert await tables.units(ANN, everything) == {mine.id: mine, fact.id: fact}
-    assert await tables.turn_statuses(everything) == {mine.id: mine, theirs.id: theirs}
+    assert await tables.find(everything) == {each.id: each for each in (mine, theirs, fact)}
 
 
 async def test_positions_are_given_once_and_in_order(tables):
@@ -315,7 +315,7 @@ async def test_only_a_turn_that_is_not_terminal_can_fail(tables):
     for turn in (open_turn, done):
         await tables.fail_turn(BOB, turn.id, "wrong namespace")
         await tables.fail_turn(ANN, turn.id, "malformed \x00")
-    found = await tables.turn_statuses([open_turn.id, done.id])
+    found = await tables.find([open_turn.id, done.id])
     assert (found[open_turn.id].status, found[open_turn.id].reason) == (Status.FAILED, "malformed \x00")
     assert found[done.id] == done
 
@@ -388,3 +388,14 @@ async def test_an_exception_leaves_nothing_behind(tables):
     assert await tables.outbox(10) == []
     async with tables.transaction([ANN]) as transaction:
         assert await transaction.position(ANN) == 0
+
+
+async def test_marking_for_the_index_marks_what_is_visible(tables):
+    shown, hidden = a_turn(visible=True), a_turn(visible=False)
+    await insert(tables, shown, hidden)
+    async with tables.transaction([ANN]) as transaction:
+        await transaction.mark_indexed([shown, hidden])
+        assert await transaction.dirty(ANN, 10) == []
+    assert await tables.mark_for_index() == 1
+    async with tables.transaction([ANN]) as transaction:
+        assert ids(await transaction.dirty(ANN, 10)) == [shown.id]

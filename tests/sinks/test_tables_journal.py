@@ -138,3 +138,18 @@ async def test_four_workers_never_share_a_namespace(database_url):
     assert {name: [c for c in commands if c.namespace == name] for name in names} == done
     for tables in workers:
         await tables.close()
+
+
+async def test_lanes_of_a_killed_process_are_free_again_and_it_can_no_longer_finish_in_them(tables):
+    order = a_command()
+    async with tables.transaction([ANN]) as transaction:
+        await transaction.issue_commands([order])
+    await tables.admit_commands([order])
+    lost = await tables.claim("killed", NOW, 60)
+    assert await tables.claim("next", NOW, 60) is None
+    await tables.free_lanes()
+    claim = await tables.claim("next", NOW, 60)
+    assert claim.fence > lost.fence
+    async with tables.transaction([ANN]) as transaction:
+        assert not await transaction.finish_command(lost, "applied", None)
+        assert await transaction.finish_command(claim, "applied", None)

@@ -1,5 +1,6 @@
 import random
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from lamina.streams.answering import NOT_IN_MEMORY, Evidence, answer
 from lamina.streams.facts import facts_in
@@ -17,7 +18,7 @@ def fact_of(turn, **changes):
     unit = Unit(
         **turn.model_dump(exclude={"kind", "text", "id", "evidence", "subject", "relation", "object"}),
         kind="fact",
-        id=draft.evidence[0].__class__(int=draft.evidence[0].int + 1000),
+        id=UUID(int=turn.id.int + 1000),
         text=draft.text,
         subject=draft.subject,
         relation=draft.relation,

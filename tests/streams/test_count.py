@@ -18,8 +18,8 @@ EMPTY = RecurrenceRows((), ())
 
 
 def a_policy(**changes) -> CountPolicy:
-    given = {"theta_sim": 0.7, "theta_count": 3, "merge_size": 2, "merge_idle": timedelta(minutes=15), **changes}
-    return CountPolicy(**given)
+    given = {"theta_sim": 0.7, "theta_count": 3, "merge_size": 2, "merge_idle": timedelta(minutes=15)}
+    return CountPolicy(**given | changes)
 
 
 def an_exchange(name: str, direction, minute: int = 0, salience: str | None = None) -> Exchange:
@@ -107,7 +107,8 @@ def test_an_exchange_is_claimed_once() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 12))
 def test_a_state_rebuilt_from_its_rows_decides_as_the_one_that_never_stopped(cut: int) -> None:
-    directions = [CAKE, JEANS, CAKE_AGAIN, CAKE, [0, 1, 0], JEANS, [0.1, 1, 0], CAKE, JEANS, CAKE, JEANS, CAKE]
+    other, near_other = [0, 1, 0], [0.1, 1, 0]
+    directions = [CAKE, JEANS, CAKE_AGAIN, CAKE, other, JEANS, near_other, CAKE, JEANS, CAKE, JEANS, CAKE]
     exchanges = [an_exchange(str(n), direction, 3 * n) for n, direction in enumerate(directions)]
     policy = a_policy(theta_count=2, merge_size=3)
     whole = a_state(policy)
@@ -117,9 +118,8 @@ def test_a_state_rebuilt_from_its_rows_decides_as_the_one_that_never_stopped(cut
     delta = before.take()
     live = tuple(each for each in delta.exchanges.values() if each.state != "claimed")
     after = a_state(policy, RecurrenceRows(live, tuple(delta.threads.values())))
-    outcomes += [
-        after.observe(each, position=n, now=each.said_at).outcome for n, each in enumerate(exchanges[cut:], cut + 1)
-    ]
+    rest = enumerate(exchanges[cut:], cut + 1)
+    outcomes += [after.observe(each, position=n, now=each.said_at).outcome for n, each in rest]
     assert outcomes == expected
     assert [c.id for c in (*delta.commands, *after.take().commands)] == [c.id for c in whole.take().commands]
 

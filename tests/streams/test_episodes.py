@@ -48,6 +48,13 @@ def test_topic_and_keywords_are_the_clusters_own_words():
     assert "mia" in episode.entities
 
 
+def test_speakers_names_and_small_talk_are_no_keywords():
+    episode = episode_of(
+        turns_of("Hey Mel, great to see you!", "Thanks Mel, wow!", "Mel, the kiln fired.", speaker="Melanie")
+    )
+    assert set(episode.keywords) == {"kiln", "fired"}
+
+
 def test_evidence_is_every_turn_in_time_order_whatever_the_order_given():
     shuffled = CAKE.copy()
     random.Random(1).shuffle(shuffled)
