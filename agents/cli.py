@@ -19,7 +19,7 @@ from lamina.agents.embedded import embedded
 from lamina.agents.ingest import ingest_files
 from lamina.agents.process import Running
 from lamina.agents.reference import write
-from lamina.agents.worker import Part, working
+from lamina.agents.worker import Part, mark_everything, store_command, working
 from lamina.query.client import ServiceError
 from lamina.sinks.environment import settings_from
 from lamina.streams.errors import LaminaError
@@ -65,6 +65,29 @@ def worker(part: Annotated[Part, typer.Argument(help="What this process does.")]
             raise running.fault
 
     _run(main())
+
+
+@app.command()
+def store(data_dir: DataDir = None) -> None:
+    """Serve the vector store on the socket LAMINA_STORE, for workers on this machine."""
+    settings = _settings(data_dir, None)
+
+    async def main() -> list[str]:
+        return await store_command(settings)
+
+    command = _run(main())
+    os.execv(command[0], command)  # noqa: S606  # no shell is wanted: the words are ours
+
+
+@app.command()
+def reindex(data_dir: DataDir = None) -> None:
+    """Build the vector store anew from the tables: mark every unit; the running system copies them."""
+    settings = _settings(data_dir, None)
+
+    async def main() -> int:
+        return await mark_everything(settings)
+
+    console.print(f"{_run(main())} units marked; the running system, or the next start, copies them")
 
 
 @app.command()

@@ -11,6 +11,7 @@ from lamina.agents.outside import outside
 from lamina.query.app import build_api
 from lamina.query.client import Client
 from lamina.streams.settings import Settings
+from lamina.streams.steps.index import sweep
 
 PROBE_SECONDS = 2.0
 
@@ -68,6 +69,8 @@ async def _reading(settings: Settings, api_key: str | None) -> AsyncIterator[Cli
         doors = await stack.enter_async_context(
             outside(settings, folders, bootstrap=None, stop=lambda _: None)
         )
+        while await sweep(doors.ports):  # what a killed system had not made findable yet
+            pass
         api = build_api(
             settings,
             tables=doors.ports.tables,

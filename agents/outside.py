@@ -53,7 +53,7 @@ async def outside(
     metrics = PrometheusMetrics()
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        embedder = await _embedder(settings, folders.cache, metrics)
+        embedder = await open_embedder(settings, folders.cache, metrics)
         stack.push_async_callback(embedder.close)
         tables = await open_tables(settings.database or folders.database_url)
         stack.push_async_callback(tables.close)
@@ -75,7 +75,12 @@ async def outside(
         yield Outside(ports, publisher, guard, metrics, bootstrap)
 
 
-async def _embedder(settings: Settings, cache: Path, metrics: Metrics) -> Embedder:
+async def open_embedder(settings: Settings, cache: Path, metrics: Metrics) -> Embedder:
+    """Open the engine that the settings name.
+
+    Raises:
+        Misconfigured: no weights, no folder for them, or an endpoint that cannot be used.
+    """
     if settings.embedder == "openai":
         return open_openai_embedder(settings, metrics)
     await asyncio.to_thread(writable, cache, "LAMINA_CACHE_DIR")

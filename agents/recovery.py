@@ -11,7 +11,8 @@ PAGE = 500
 async def republish_unfinished(tables: Tables, publisher: Publisher) -> int:
     """Publish every turn that is not in a terminal state again, in order, and commands that never arrived.
 
-    Commands that a killed process had claimed are free again at once. Whatever was done already is found done by its id. Returns the number of turns.
+    Commands that a killed process had claimed are free again at once. Whatever was done already is found
+    done by its id. Returns the number of turns.
 
     Raises:
         BrokerUnavailable, TablesUnavailable: call again.

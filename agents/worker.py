@@ -1,11 +1,17 @@
 """A worker of a production system: one part per process, by configuration alone."""
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import StrEnum
+from pathlib import Path
 
-from lamina.agents.folders import folders_of
+from lamina.agents.folders import folders_of, writable
+from lamina.agents.outside import open_embedder
 from lamina.agents.process import Role, Running, process
+from lamina.sinks.prometheus import PrometheusMetrics
+from lamina.sinks.tables import open_tables
 from lamina.streams.errors import Misconfigured
 from lamina.streams.settings import Settings
 
@@ -23,6 +29,38 @@ ROLES: dict[Part, frozenset[Role]] = {
     Part.CONSOLIDATE: frozenset({"consolidate"}),
     Part.QUERY: frozenset({"query"}),
 }
+
+
+async def store_command(settings: Settings) -> list[str]:
+    """Return the command that serves the vector store on the socket `settings.store`.
+
+    Raises:
+        Misconfigured: no socket is named, or the embedder, which says how long vectors are, does not open.
+    """
+    if not settings.store:
+        raise Misconfigured("LAMINA_STORE is not set: name the socket that the store shall answer on")
+    folders = folders_of(settings)
+    embedder = await open_embedder(settings, folders.cache, PrometheusMetrics())
+    await embedder.close()
+    data, socket = folders.data / "store", Path(settings.store)
+    for folder in (data, socket.parent):
+        await asyncio.to_thread(writable, folder, "--data-dir and LAMINA_STORE")
+    module = [sys.executable, "-P", "-m", "lamina.sinks.edge_child"]
+    where = ["--socket", str(socket), "--data", str(data)]
+    return [*module, *where, "--dimension", str(embedder.dimension), "--model", embedder.name]
+
+
+async def mark_everything(settings: Settings) -> int:
+    """Mark every visible unit for the index and return how many.
+
+    Raises:
+        Misconfigured, TablesUnavailable: the database does not open or answer.
+    """
+    tables = await open_tables(settings.database or folders_of(settings).database_url)
+    try:
+        return await tables.mark_for_index()
+    finally:
+        await tables.close()
 
 
 @asynccontextmanager

@@ -27,15 +27,19 @@ def event_routes() -> APIRouter:
 
 
 async def get_event(event_id: UUID, tenant: Tenant, doors: Doors) -> EventState:
-    """Tell how far the turns of a request have come; a turn's own id works too."""
+    """Tell how far the turns of a request have come; a turn's own id works too.
+
+    A turn is remembered when it is durable and can be found.
+    """
     namespace, ids = await _turns_of(event_id, tenant, doors)
     units = await doors.tables.units(namespace, ids)
     memories = await doors.tables.derived_from(namespace, ids)
+    unindexed = await doors.tables.unindexed(ids)
     turns = [
         TurnState(
             id=turn,
             # A turn that the gate has not seen has no row yet: it was accepted, and waits in its topic.
-            status=unit.status if (unit := units.get(turn)) is not None else Status.ACCEPTED,
+            status=Status.ACCEPTED if (unit := units.get(turn)) is None or turn in unindexed else unit.status,
             score=None if unit is None else unit.score,
             reason=None if unit is None else unit.reason,
             memories=memories.get(turn, []),

@@ -195,6 +195,15 @@ class SqlTables:
         async with self._database.reading() as sql:
             return [row.namespace for row in await sql.rows(statement)]
 
+    async def unindexed(self, ids: Collection[UUID]) -> set[UUID]:
+        """Return those units that the vector store does not reflect yet."""
+        found: set[UUID] = set()
+        async with self._database.reading() as sql:
+            for some in chunks(ids):
+                rows = await sql.rows(select(units.c.id).where(units.c.id.in_(some), IS_DIRTY))
+                found |= {row.id for row in rows}
+        return found
+
     async def mark_for_index(self) -> int:
         """Mark every visible unit for the index, so that the store is built anew; return how many."""
         async with self._database.writing() as sql:

@@ -324,6 +324,9 @@ class Tables(Protocol):
     async def idle_namespaces(self, observed_before: datetime, limit: int) -> list[Namespace]:
         """Return namespaces with pending exchanges, all of a thread observed before the given time."""
 
+    async def unindexed(self, ids: Collection[UUID]) -> set[UUID]:
+        """Return those units that the vector store does not reflect yet."""
+
     async def mark_for_index(self) -> int:
         """Mark every visible unit for the index, so that the store is built anew; return how many."""
 

@@ -44,7 +44,7 @@ _MEDICINE = (
     r"|methadone|birth control|prep\b|maois?|ssris?|\w{3,}(?:olol|pril|sartan|statin|xaban|cillin|mycin"
     r"|cycline|floxacin|oxetine|azepam|zolam|prazole|formin|gliptin|triptan|dipine|tidine|lukast|sone"
     r"|mab|tinib)"
-    r"|(?:\w+ ){0,3}(?:medication|medications|meds|pills|tablets|injections|treatment for|therapy for)))\b"
+    r"|(?:\w+ ){0,3}(?:medication|medications|meds|pills|tablets|injections)))\b"
 )
 _FOOD = (
     r"(?:dairy|gluten|nuts?|peanuts?|meat|pork|beef|chicken|fish|shellfish|seafood|eggs?|milk|lactose"
@@ -55,7 +55,19 @@ _JOKE = (
     r"(?!\s+(?:to )?(?:mondays?|mornings?|drama|work|working|bullshit|commitment|exercise|effort|stupid\w*"
     r"|math))"
 )
+# Words of illness that are hardly ever figures of speech: beside a person, in a statement, they are enough.
+_STRONG = (
+    r"(?:anaphyla\w+|epi-?pens?|asthma\w*|epilep\w+|diabet\w+(?!-)|seizures?|insulin|warfarin|transplant(?:ed)?"
+    r"|(?:in|into) remission|dialysis|c(?:o)?eliac|immunocompromised|h(?:a)?emophil\w+|lupus|parkinson'?s|alzheimer'?s"
+    r"|dementia|crohn'?s|multiple sclerosis|penicillin|amoxicillin|chemo(?:therapy)?|pacemaker|\w+ deficien(?:t|cy)"
+    r"|heart (?:defect|condition|failure|murmur|attack)|swell(?:s|ed) up|hospitali[sz]ed|doctor'?s orders)"
+)
+_PERSON = r"(?:i|i'm|i've|me|my|he|he's|him|his|she|she's|her|our|we|(?-i:[A-Z])[a-z]+'s)"
 _SAFETY = (
+    rf"^(?=.*\b{_PERSON}\b(?! laptop| computer| car\b)).*\b{_STRONG}\b",
+    r"\b(?:nearly|almost) died (?:from|of|after)\b(?! (?:laugh|embarrass|bore|shame))",
+    rf"\b{_MEDICINE} (?:sends?|sent|put) (?:me|him|her|them) (?:in|to|into)\b",
+    rf"\b{_WHO} (?:can't|cannot) be (?:near|around) (?:\w+ )?(?:cats?|dogs?|smoke|nuts|peanuts|perfumes?|horses)\b",
     rf"\ballergic(?:\s+to\b)?{_JOKE}",
     r"\b(?:allergic reactions?|anaphyla\w+|epi-?pens?)\b",
     (
@@ -76,7 +88,7 @@ _SAFETY = (
         rf"|off[- ]limits)\b"
     ),
     (
-        r"\b(?:gives?|gave|giving) (?:me|him|her|them|us|my \w+|(?-i:[A-Z])[a-z]+) (?:\w+ )?(?:hives"
+        r"\b(?:gives?|gave|giving) (?:me|him|her|them|us|my \w+|(?-i:[A-Z])[a-z]+) (?:\w+ ){0,2}(?:hives"
         r"|rash(?:es)?|seizures?"
         r"|migraines?|anaphyla\w+|palpitations|asthma attacks?)\b"
     ),
@@ -102,7 +114,7 @@ _SAFETY = (
         rf"| currently"
         r"| [12]| one| two| insulin-dependent)* (?:diabetic|epileptic|asthmatic|h(?:a)?emophiliac"
         r"|c(?:o)?eliac|pregnant"
-        r"|immunocompromised|immuno-?suppressed|hiv[- ]positive|deaf|blind|colou?r-?blind|anemic|anaemic"
+        r"|immunocompromised|immuno-?suppressed|hiv[- ]positive|deaf|blind(?! to)|colou?r-?blind|anemic|anaemic"
         r"|suicidal"
         r"|bipolar|autistic|(?:\w+[- ])?intolerant|prediabetic|hypertensive|on dialysis)\b(?!-)"
     ),
@@ -385,6 +397,7 @@ RULES: dict[str, re.Pattern[str]] = {
 
 # Parts of words; `_` stands for a space.
 _SAFETY_HINTS = """
+transplant remission deficien died doctor near around sends sent _put_
 _er _icu _ill a&e acetamin adderall adhd advil aids airway albuterol allerg alzheimer anaph antibiotic
 antihist anxiety apn arrhythmia arthritis aspirin asthma attack autis azepam bipolar birth blind blocker
 blood breath cancer carr chemo cillin clot coagul codeine codone colitis condition copd coumadin crohn

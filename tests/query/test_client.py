@@ -54,6 +54,8 @@ async def test_the_whole_way_over_a_real_connection(world, client):
         async with world.tables.transaction([namespace]) as tx:
             await tx.update_units(kept)
         await world.keep(kept)
+        async with world.tables.transaction([namespace]) as tx:
+            await tx.mark_indexed(kept)
 
     remembering = asyncio.create_task(remember())
     state = await client.wait_until_done(accepted.event_id, timeout_seconds=10, progress=states.append)

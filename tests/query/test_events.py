@@ -54,6 +54,10 @@ async def test_an_event_tells_scores_reasons_and_the_memories_that_rest_on_its_t
                 ]
             )
         fact = await world.derived("fact", "Ada keeps bees.", [kept])
+        before = (await http.get(f"/v1/events/{kept.id}")).json()
+        assert before["status"] == "accepted", "what cannot be found yet is not done"
+        async with world.tables.transaction([ADA]) as tx:
+            await tx.mark_indexed([kept])
         state = (await http.get(f"/v1/events/{accepted['event_id']}")).json()
         one = (await http.get(f"/v1/events/{kept.id}")).json()
     assert state["status"] == "consolidated"

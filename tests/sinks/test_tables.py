@@ -397,5 +397,6 @@ async def test_marking_for_the_index_marks_what_is_visible(tables):
         await transaction.mark_indexed([shown, hidden])
         assert await transaction.dirty(ANN, 10) == []
     assert await tables.mark_for_index() == 1
+    assert await tables.unindexed([shown.id, hidden.id]) == {shown.id}
     async with tables.transaction([ANN]) as transaction:
         assert ids(await transaction.dirty(ANN, 10)) == [shown.id]
