@@ -4,14 +4,14 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from lamina.agents.cli_bench import bench
+from lamina.agents.cli_common import console, run, settings_of
 from lamina.agents.connection import connected
 from lamina.agents.demo import demo
 from lamina.agents.doctor import examine
@@ -20,13 +20,9 @@ from lamina.agents.ingest import ingest_files
 from lamina.agents.process import Running
 from lamina.agents.reference import write
 from lamina.agents.worker import Part, mark_everything, store_command, working
-from lamina.query.client import ServiceError
-from lamina.sinks.environment import settings_from
-from lamina.streams.errors import LaminaError
-from lamina.streams.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Streaming long-term memory for agents.")
-console = Console()
+app.add_typer(bench, name="bench")
 
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the embedded system; default: your own.")]
 Port = Annotated[int | None, typer.Option(help="Port of the HTTP service; 0 takes a free one.")]
@@ -38,7 +34,7 @@ Key = Annotated[str | None, typer.Option("--api-key", envvar="LAMINA_API_KEY", h
 @app.command()
 def up(data_dir: DataDir = None, port: Port = None) -> None:
     """Run the embedded system until Ctrl-C."""
-    settings = _settings(data_dir, port)
+    settings = settings_of(data_dir, port)
 
     async def main() -> None:
         async with embedded(settings) as running:
@@ -48,13 +44,13 @@ def up(data_dir: DataDir = None, port: Port = None) -> None:
         if running.fault is not None:
             raise running.fault
 
-    _run(main())
+    run(main())
 
 
 @app.command()
 def worker(part: Annotated[Part, typer.Argument(help="What this process does.")]) -> None:
     """Run one part of a production system against LAMINA_BROKER and LAMINA_DATABASE."""
-    settings = _settings(None, None)
+    settings = settings_of()
 
     async def main() -> None:
         async with working(settings, part) as running:
@@ -64,30 +60,30 @@ def worker(part: Annotated[Part, typer.Argument(help="What this process does.")]
         if running.fault is not None:
             raise running.fault
 
-    _run(main())
+    run(main())
 
 
 @app.command()
 def store(data_dir: DataDir = None) -> None:
     """Serve the vector store on the socket LAMINA_STORE, for workers on this machine."""
-    settings = _settings(data_dir, None)
+    settings = settings_of(data_dir)
 
     async def main() -> list[str]:
         return await store_command(settings)
 
-    command = _run(main())
+    command = run(main())
     os.execv(command[0], command)  # noqa: S606  # no shell is wanted: the words are ours
 
 
 @app.command()
 def reindex(data_dir: DataDir = None) -> None:
     """Build the vector store anew from the tables: mark every unit; the running system copies them."""
-    settings = _settings(data_dir, None)
+    settings = settings_of(data_dir)
 
     async def main() -> int:
         return await mark_everything(settings)
 
-    console.print(f"{_run(main())} units marked; the running system, or the next start, copies them")
+    console.print(f"{run(main())} units marked; the running system, or the next start, copies them")
 
 
 @app.command()
@@ -100,7 +96,7 @@ def ingest(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once accepted.")] = False,  # noqa: FBT002
 ) -> None:
     """Send conversation files into memory."""
-    settings = _settings(data_dir, None)
+    settings = settings_of(data_dir)
 
     async def main() -> bool:
         async with connected(settings, url=url, api_key=api_key, writes=True) as client:
@@ -113,7 +109,7 @@ def ingest(
             console.print(failed, markup=False, highlight=False)
         return done.ok
 
-    if not _run(main()):
+    if not run(main()):
         raise typer.Exit(1)
 
 
@@ -127,7 +123,7 @@ def search(
     api_key: Key = None,
 ) -> None:
     """Find memories."""
-    settings = _settings(data_dir, None)
+    settings = settings_of(data_dir)
 
     async def main() -> None:
         async with connected(settings, url=url, api_key=api_key, writes=False) as client:
@@ -139,13 +135,13 @@ def search(
         if not found.results:
             console.print("nothing in memory")
 
-    _run(main())
+    run(main())
 
 
 @app.command()
 def ask(question: str, user: User, data_dir: DataDir = None, url: Url = None, api_key: Key = None) -> None:
     """Answer a question from memory, with the turns it rests on."""
-    settings = _settings(data_dir, None)
+    settings = settings_of(data_dir)
 
     async def main() -> None:
         async with connected(settings, url=url, api_key=api_key, writes=False) as client:
@@ -155,7 +151,7 @@ def ask(question: str, user: User, data_dir: DataDir = None, url: Url = None, ap
             line = f"  rests on: {said.said_at:%d %B %Y} · {said.speaker}: {said.text}"
             console.print(line, style="dim", markup=False, highlight=False)
 
-    _run(main())
+    run(main())
 
 
 @app.command("demo")
@@ -164,15 +160,15 @@ def demo_command(data_dir: DataDir = None) -> None:
     from tempfile import TemporaryDirectory  # noqa: PLC0415  # only this command needs it
 
     with TemporaryDirectory(prefix="lamina-demo-", ignore_cleanup_errors=True) as fresh:
-        settings = _settings(data_dir or Path(fresh), 0)
-        if not _run(demo(settings, console)):
+        settings = settings_of(data_dir or Path(fresh), 0)
+        if not run(demo(settings, console)):
             raise typer.Exit(1)
 
 
 @app.command()
 def doctor(data_dir: DataDir = None) -> None:
     """Say what is configured, what answers, and how to mend what does not."""
-    settings = _settings(data_dir, None)
+    settings = settings_of(data_dir)
 
     async def main() -> bool:
         table = Table(show_header=False, box=None)
@@ -184,7 +180,7 @@ def doctor(data_dir: DataDir = None) -> None:
         console.print(table)
         return well
 
-    if not _run(main()):
+    if not run(main()):
         raise typer.Exit(1)
 
 
@@ -200,28 +196,6 @@ def main() -> None:
     for name in ("faust", "mode", "aiokafka"):
         logging.getLogger(name).setLevel(logging.ERROR)
     app()
-
-
-def _settings(data_dir: Path | None, port: int | None) -> Settings:
-    try:
-        return settings_from(os.environ, data_dir=None if data_dir is None else str(data_dir), http_port=port)
-    except LaminaError as fault:
-        _fail(fault)
-
-
-def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run to the end; a fault is printed as its one sentence, without a traceback."""
-    try:
-        return asyncio.run(coroutine)
-    except (LaminaError, ServiceError) as fault:
-        _fail(fault)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-
-
-def _fail(fault: Exception) -> NoReturn:
-    Console(stderr=True).print(f"lamina: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1)
 
 
 def _flag(data_dir: Path | None) -> str:

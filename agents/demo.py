@@ -25,7 +25,7 @@ from lamina.streams.topics import TURNS as TURNS_TOPIC
 
 USER = "nora"
 LONGEST_WAIT_SECONDS = 120.0
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)

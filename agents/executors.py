@@ -31,28 +31,30 @@ class Executors:
         self._guard = guard
         self._committed = committed
         self._owner = f"executor-{uuid4()}"
-        self._lanes = [Wakeup(POLL_SECONDS) for _ in range(ports.settings.executors)]
+        self._idle: list[Wakeup] = []
 
-    def wake(self) -> None:
-        """Say that commands may be waiting."""
-        for lane in self._lanes:
+    def wake(self, commands: int) -> None:
+        """Say that so many commands arrived; a busy executor looks for more by itself."""
+        for lane in self._idle[:commands]:
             lane.set()
 
     async def run(self) -> None:
         """Carry out commands until cancelled; a command in flight is then left to its lease."""
         async with asyncio.TaskGroup() as tasks:
-            for number, woken in enumerate(self._lanes):
-                tasks.create_task(self._lane(f"{self._owner}/{number}", woken))
+            for number in range(self._ports.settings.executors):
+                tasks.create_task(self._lane(f"{self._owner}/{number}"))
 
-    async def _lane(self, owner: str, woken: Wakeup) -> None:
+    async def _lane(self, owner: str) -> None:
+        woken = Wakeup(POLL_SECONDS)
         while True:
             claim = await self._claim(owner)
             if claim is None:
+                self._idle.append(woken)
                 await woken.wait()
+                self._idle.remove(woken)
             else:
                 await self._carry_out(claim)
                 self._committed()
-                self.wake()
 
     async def _claim(self, owner: str) -> Claim | None:
         claim: Claim | None = None

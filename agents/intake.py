@@ -11,8 +11,8 @@ from lamina.streams.records import Command
 from lamina.streams.steps.ports import Ports
 
 
-def intake_step(ports: Ports, wake: Callable[[], None]) -> Step[Command]:
-    """Build the step: record commands as planned and wake the executors."""
+def intake_step(ports: Ports, wake: Callable[[int], None]) -> Step[Command]:
+    """Build the step: record commands as planned and wake as many executors."""
 
     def read(message: Any) -> Command:
         command = decode(Command, message.value)
@@ -22,7 +22,7 @@ def intake_step(ports: Ports, wake: Callable[[], None]) -> Step[Command]:
 
     async def handle(batch: Sequence[Command]) -> None:
         await ports.tables.admit_commands(batch)
-        wake()
+        wake(len(batch))
 
     def turn_of(_: Command) -> None:
         return None

@@ -10,7 +10,6 @@ from lamina.agents.folders import Folders, writable
 from lamina.agents.guard import Guard
 from lamina.sinks.dead_letters import DeadLetters
 from lamina.sinks.embed_onnx import open_onnx_embedder
-from lamina.sinks.embed_openai import open_openai_embedder
 from lamina.sinks.llm_extractive import ExtractiveEngine
 from lamina.sinks.no_broker import NoBroker
 from lamina.sinks.prometheus import PrometheusMetrics
@@ -82,6 +81,9 @@ async def open_embedder(settings: Settings, cache: Path, metrics: Metrics) -> Em
         Misconfigured: no weights, no folder for them, or an endpoint that cannot be used.
     """
     if settings.embedder == "openai":
+        # The openai package takes 0.7 s to import, which only this engine shall cost.
+        from lamina.sinks.embed_openai import open_openai_embedder  # noqa: PLC0415
+
         return open_openai_embedder(settings, metrics)
     await asyncio.to_thread(writable, cache, "LAMINA_CACHE_DIR")
     return await open_onnx_embedder(settings, cache, metrics)

@@ -27,7 +27,7 @@ from lamina.streams.steps.remember import ripen
 
 IDLE_CHECK_SECONDS = 5.0
 SWEEP_SECONDS = 5.0
-GAUGE_SECONDS = 2.0
+GAUGE_SECONDS = 5.0
 COMMAND_STATES: tuple[CommandState, ...] = ("issued", "planned", "applied", "no_op", "skipped")
 
 

@@ -117,9 +117,7 @@ def gate_report(data: Path | None, embedder: Embedder | None, policy: GatePolicy
     return asyncio.run(run_gate(data, embedder, policy))
 
 
-async def run_gate(
-    data: Path | None, embedder: Embedder | None, policy: GatePolicy | None = None
-) -> Report:
+async def run_gate(data: Path | None, embedder: Embedder | None, policy: GatePolicy | None = None) -> Report:
     """Measure the gate on the bundled sample and, where given, on LoCoMo.
 
     Args:

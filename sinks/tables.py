@@ -17,6 +17,7 @@ from lamina.sinks.rows import (
     request_of,
     request_row,
     session_key,
+    thread_of,
     unit_of,
 )
 from lamina.sinks.schema import (
@@ -30,6 +31,7 @@ from lamina.sinks.schema import (
     outbox,
     recurrence,
     requests,
+    threads,
     units,
 )
 from lamina.sinks.tables_transaction import SqlTransaction, units_by_id
@@ -37,6 +39,7 @@ from lamina.sinks.tally import tally
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Claim, OutboxRow, Request, Tally
 from lamina.streams.records import Command, Link, Status, Unit
+from lamina.streams.recurrence import Thread
 
 _PLACES = 1_000
 """Places per question: two parameters each."""
@@ -141,6 +144,13 @@ class SqlTables:
             rows = await sql.rows(statement.order_by(units.c.namespace, units.c.position))
         return [unit_of(row) for row in rows]
 
+    async def thread(self, namespace: Namespace, thread: UUID) -> Thread | None:
+        """Return one thread."""
+        statement = select(threads).where(threads.c.namespace == namespace, threads.c.id == thread)
+        async with self._database.reading() as sql:
+            rows = await sql.rows(statement)
+        return thread_of(rows[0]) if rows else None
+
     async def free_lanes(self) -> None:
         """Free every lane, for a process that knows itself to be the only one: leases of a killed one end."""
         async with self._database.writing() as sql:
@@ -203,6 +213,12 @@ class SqlTables:
                 rows = await sql.rows(select(units.c.id).where(units.c.id.in_(some), IS_DIRTY))
                 found |= {row.id for row in rows}
         return found
+
+    async def has_unindexed(self, namespace: Namespace) -> bool:
+        """Tell whether a unit of the namespace is not yet reflected by the vector store."""
+        statement = select(units.c.id).where(units.c.namespace == namespace, IS_DIRTY).limit(1)
+        async with self._database.reading() as sql:
+            return bool(await sql.rows(statement))
 
     async def mark_for_index(self) -> int:
         """Mark every visible unit for the index, so that the store is built anew; return how many."""

@@ -177,13 +177,6 @@ class SqlTransaction:
         await self._replace(recurrence, [exchange_row(namespace, exchange) for exchange in exchanges])
         await self._replace(schema.threads, [thread_row(namespace, thread) for thread in threads])
 
-    async def thread(self, namespace: Namespace, thread: UUID) -> Thread | None:
-        """Return one thread."""
-        rows = await self._sql.rows(
-            select(threads).where(threads.c.namespace == namespace, threads.c.id == thread)
-        )
-        return thread_of(rows[0]) if rows else None
-
     async def visible_facts(self, namespace: Namespace, about: Collection[tuple[str, str]]) -> list[Unit]:
         """Return the visible facts with one of the (subject, relation) pairs, oldest position first."""
         keys = {about_key(namespace, subject, relation) for subject, relation in about}

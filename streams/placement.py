@@ -114,6 +114,7 @@ async def place(tx: Transaction, placements: Sequence[Placement]) -> list[Unit]:
     The transaction must hold the namespaces of all placements.
 
     Raises:
+        InvalidTurn: a turn came with the id of something else; nothing was placed.
         TablesUnavailable: nothing was placed.
     """
     units = await tx.units({placement.id for placement in placements})
@@ -121,9 +122,11 @@ async def place(tx: Transaction, placements: Sequence[Placement]) -> list[Unit]:
     lengths: dict[tuple[Namespace, str], int] = {}
     fresh: list[Unit] = []
     for placement in placements:
-        if placement.id in units:
-            continue
         namespace = placement.namespace
+        if placement.id in units:
+            if units[placement.id].namespace != namespace or units[placement.id].kind != "turn":
+                raise InvalidTurn(f"the id {placement.id} is taken by another user's turn, or by no turn")
+            continue
         if namespace not in lasts:
             lasts[namespace] = await tx.last_turn(namespace)
         session = session_of(placement, lasts[namespace])

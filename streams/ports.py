@@ -258,9 +258,6 @@ class Transaction(Protocol):
     ) -> None:
         """Insert or replace exchanges and threads by id."""
 
-    async def thread(self, namespace: Namespace, thread: UUID) -> Thread | None:
-        """Return one thread."""
-
     async def visible_facts(self, namespace: Namespace, about: Collection[tuple[str, str]]) -> list[Unit]:
         """Return the visible facts with one of the (subject, relation) pairs."""
 
@@ -306,6 +303,9 @@ class Tables(Protocol):
     async def unfinished_turns(self, after: tuple[str, int] | None, limit: int) -> list[Unit]:
         """Return turns that are not terminal, ordered by (namespace, position), after the given pair."""
 
+    async def thread(self, namespace: Namespace, thread: UUID) -> Thread | None:
+        """Return one thread."""
+
     async def free_lanes(self) -> None:
         """Free every lane, for a process that knows itself to be the only one: leases of a killed one end."""
 
@@ -326,6 +326,9 @@ class Tables(Protocol):
 
     async def unindexed(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those units that the vector store does not reflect yet."""
+
+    async def has_unindexed(self, namespace: Namespace) -> bool:
+        """Tell whether a unit of the namespace is not yet reflected by the vector store."""
 
     async def mark_for_index(self) -> int:
         """Mark every visible unit for the index, so that the store is built anew; return how many."""

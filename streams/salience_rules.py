@@ -57,17 +57,29 @@ _JOKE = (
 )
 # Words of illness that are hardly ever figures of speech: beside a person, in a statement, they are enough.
 _STRONG = (
-    r"(?:anaphyla\w+|epi-?pens?|asthma\w*|epilep\w+|diabet\w+(?!-)|seizures?|insulin|warfarin|transplant(?:ed)?"
-    r"|(?:in|into) remission|dialysis|c(?:o)?eliac|immunocompromised|h(?:a)?emophil\w+|lupus|parkinson'?s|alzheimer'?s"
-    r"|dementia|crohn'?s|multiple sclerosis|penicillin|amoxicillin|chemo(?:therapy)?|pacemaker|\w+ deficien(?:t|cy)"
+    r"(?:anaphyla\w+|epi-?pens?|asthma\w*|epilep\w+|diabet\w+(?!-)|seizures?|insulin|warfarin"
+    r"|transplant(?:ed)?"
+    r"|(?:in|into) remission|dialysis|c(?:o)?eliac|immunocompromised|h(?:a)?emophil\w+|lupus"
+    r"|parkinson'?s|alzheimer'?s"
+    r"|dementia|crohn'?s|multiple sclerosis|penicillin|amoxicillin|chemo(?:therapy)?|pacemaker"
+    r"|\w+ deficien(?:t|cy)"
     r"|heart (?:defect|condition|failure|murmur|attack)|swell(?:s|ed) up|hospitali[sz]ed|doctor'?s orders)"
 )
 _PERSON = r"(?:i|i'm|i've|me|my|he|he's|him|his|she|she's|her|our|we|(?-i:[A-Z])[a-z]+'s)"
 _SAFETY = (
+    r"\bgets? (?:hives|a rash|seizures?|migraines?)\b",
+    (
+        rf"\b{_FOOD}\b.{{0,30}} (?:(?:is|are) dangerous (?:for|to) (?:me|him|her|us|my|our)|(?:they"
+        rf"|it)(?:'d| would|'ll)"
+        r" kill (?:me|him|her|us|my|our))\b"
+    ),
     rf"^(?=.*\b{_PERSON}\b(?! laptop| computer| car\b)).*\b{_STRONG}\b",
     r"\b(?:nearly|almost) died (?:from|of|after)\b(?! (?:laugh|embarrass|bore|shame))",
     rf"\b{_MEDICINE} (?:sends?|sent|put) (?:me|him|her|them) (?:in|to|into)\b",
-    rf"\b{_WHO} (?:can't|cannot) be (?:near|around) (?:\w+ )?(?:cats?|dogs?|smoke|nuts|peanuts|perfumes?|horses)\b",
+    (
+        rf"\b{_WHO} (?:can't|cannot) be (?:near|around) (?:\w+ )?(?:cats?|dogs?|smoke|nuts|peanuts"
+        rf"|perfumes?|horses)\b"
+    ),
     rf"\ballergic(?:\s+to\b)?{_JOKE}",
     r"\b(?:allergic reactions?|anaphyla\w+|epi-?pens?)\b",
     (
@@ -114,7 +126,8 @@ _SAFETY = (
         rf"| currently"
         r"| [12]| one| two| insulin-dependent)* (?:diabetic|epileptic|asthmatic|h(?:a)?emophiliac"
         r"|c(?:o)?eliac|pregnant"
-        r"|immunocompromised|immuno-?suppressed|hiv[- ]positive|deaf|blind(?! to)|colou?r-?blind|anemic|anaemic"
+        r"|immunocompromised|immuno-?suppressed|hiv[- ]positive|deaf|blind(?! to)|colou?r-?blind"
+        r"|anemic|anaemic"
         r"|suicidal"
         r"|bipolar|autistic|(?:\w+[- ])?intolerant|prediabetic|hypertensive|on dialysis)\b(?!-)"
     ),
@@ -128,7 +141,8 @@ _SAFETY = (
     ),
     rf"\b(?:prescribed (?:me |him |her )?)(?:a |an |some )*{_MEDICINE}",
     (
-        r"(?<!mom )(?<!mum )(?<!dad )(?<!wife )(?<!boss )(?<!husband )\b(?:could|can|might|may|nearly|almost)"
+        r"(?<!mom )(?<!mum )(?<!dad )(?<!wife )(?<!boss )(?<!husband )\b(?:could|can|might|may|nearly"
+        r"|almost)"
         r" (?:literally |actually |seriously |easily )?(?:kill|killed) (?:me|him|her|us|them|my|our"
         r"|the (?:dog|cat|baby))\b"
     ),
@@ -397,7 +411,7 @@ RULES: dict[str, re.Pattern[str]] = {
 
 # Parts of words; `_` stands for a space.
 _SAFETY_HINTS = """
-transplant remission deficien died doctor near around sends sent _put_
+dangerous transplant remission deficien died doctor near around sends sent _put_
 _er _icu _ill a&e acetamin adderall adhd advil aids airway albuterol allerg alzheimer anaph antibiotic
 antihist anxiety apn arrhythmia arthritis aspirin asthma attack autis azepam bipolar birth blind blocker
 blood breath cancer carr chemo cillin clot coagul codeine codone colitis condition copd coumadin crohn

@@ -39,7 +39,8 @@ async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool
     """
     command = claim.command
     # What the last command wrote must be findable before its successor looks for neighbours.
-    await index([command.namespace], {}, ports)
+    if await ports.tables.has_unindexed(command.namespace):
+        await index([command.namespace], {}, ports)
     thread, heads = await _thread(command, ports)
     plan = await _plan(command, heads, ports)
     texts = [draft.text for draft in plan.drafts]
@@ -65,11 +66,10 @@ async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool
 
 async def _thread(command: Command, ports: Ports) -> tuple[Thread, list[Unit]]:
     """Resolve the command's thread to the episodes it stands for at this moment."""
-    async with ports.tables.transaction([command.namespace]) as tx:
-        thread = await tx.thread(command.namespace, command.thread)
-        if thread is None:
-            raise Rejected(f"command {command.id} names thread {command.thread}, which does not exist")
-        units = await tx.units(thread.heads)
+    thread = await ports.tables.thread(command.namespace, command.thread)
+    if thread is None:
+        raise Rejected(f"command {command.id} names thread {command.thread}, which does not exist")
+    units = await ports.tables.units(command.namespace, thread.heads)
     return thread, [units[head] for head in thread.heads]
 
 

@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.asyncio(loop_scope="module")]
 DEADLINE_SECONDS = 60
 KEPT = {Status.REMEMBERED, Status.CONSOLIDATED}
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LETTERS = TopicPartition(full_name(DEAD_LETTERS, "lamina"), 0)
 FAR = b"9999-12-31T23:59:59-10:00"
 
 numbers = count(1)
@@ -44,10 +45,13 @@ numbers = count(1)
 
 @dataclass
 class System:
-    """The running system, seen from outside: a plain producer, and the tables to look into."""
+    """The running system from outside: a plain producer and consumer, and the tables to look into."""
 
     running: Running
     producer: AIOKafkaProducer
+    consumer: AIOKafkaConsumer
+    letters: list[ConsumerRecord] = field(default_factory=list)
+    """Everything on the dead-letter topic, as far as it was read."""
     bad: set[tuple[str, int, int]] = field(default_factory=set)
     """Where the bad records of this module went: topic, partition, offset."""
 
@@ -64,28 +68,17 @@ class System:
         place = await self.put(topic, value, key, **how)
         self.bad.add(place)
         async with asyncio.timeout(DEADLINE_SECONDS):
-            while True:
-                found = [letter for letter in await self.letters() if place_of(letter) == place]
-                if found:
-                    [letter] = found
-                    return letter
-                await asyncio.sleep(0.02)
+            while place not in map(place_of, self.letters):
+                self.letters.append(await self.consumer.getone())
+        [letter] = [letter for letter in self.letters if place_of(letter) == place]
+        return letter
 
-    async def letters(self) -> list[ConsumerRecord]:
-        """Everything on the dead-letter topic, by a consumer that knows nothing of Lamina."""
-        partition = TopicPartition(full_name(DEAD_LETTERS, "lamina"), 0)
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.running.outside.bootstrap)
-        await consumer.start()
-        try:
-            consumer.assign([partition])
-            await consumer.seek_to_beginning(partition)
-            end = (await consumer.end_offsets([partition]))[partition]
-            letters: list[ConsumerRecord] = []
-            while len(letters) < end:
-                letters.append(await asyncio.wait_for(consumer.getone(), DEADLINE_SECONDS))
-            return letters
-        finally:
-            await consumer.stop()
+    async def read_letters(self) -> None:
+        """Read what else is on the dead-letter topic."""
+        end = (await self.consumer.end_offsets([LETTERS]))[LETTERS]
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while len(self.letters) < end:
+                self.letters.append(await self.consumer.getone())
 
     async def remembered(self, namespace: Namespace, turn: UUID) -> Unit:
         """Wait until a turn is remembered, and return it."""
@@ -114,13 +107,20 @@ class System:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def system(tmp_path_factory, weights_cache):
     data = tmp_path_factory.mktemp("bad-records")
-    settings = Settings(data_dir=str(data), cache_dir=str(weights_cache), http_port=0)
+    settings = Settings(
+        data_dir=str(data), cache_dir=str(weights_cache), http_port=0, batch_within_seconds=0.005
+    )
     async with embedded(settings) as running:
         producer = AIOKafkaProducer(
             bootstrap_servers=running.outside.bootstrap, max_request_size=8 * 1024 * 1024
         )
+        consumer = AIOKafkaConsumer(bootstrap_servers=running.outside.bootstrap)
         await producer.start()
-        yield System(running, producer)
+        await consumer.start()
+        consumer.assign([LETTERS])
+        await consumer.seek_to_beginning(LETTERS)
+        yield System(running, producer, consumer)
+        await consumer.stop()
         await producer.stop()
 
 
@@ -192,9 +192,6 @@ BAD_TURNS = [
     pytest.param(a_turn(content=" \n\t"), "invalid_turn", id="blank content"),
     pytest.param(a_turn(content="é" * (MAX_CONTENT_BYTES // 2 + 1)), "invalid_turn", id="a byte too much"),
     pytest.param(a_turn(content="x" * 1_000_000), "invalid_turn", id="1 MB of content"),
-    pytest.param(b'{"content": "x", "schema_version": 1%s}' % (b"0" * 30), "newer_schema", id="schema 10^30"),
-    pytest.param(a_turn(schema_version=2.0), "newer_schema", id="a newer schema as a float"),
-    pytest.param(a_turn(schema_version="2"), "newer_schema", id="a newer schema as text"),
     pytest.param(a_turn(schema_version=0), "malformed", id="schema 0"),
     pytest.param(a_turn(role="wizard"), "malformed", id="an unknown role"),
     pytest.param(a_turn(timestamp="yesterday"), "malformed", id="a time that is none"),
@@ -313,7 +310,8 @@ async def test_metadata_as_deep_as_json_allows_harms_neither_its_turn_nor_the_ne
     place = await system.put(TURNS, deep % (b"[" * 900 + b"]" * 900), user.encode())
     await system.a_good_turn(user)
     await system.a_good_turn(user)
-    if place in map(place_of, await system.letters()):
+    await system.read_letters()
+    if place in map(place_of, system.letters):
         system.bad.add(place)
     else:
         assert await system.turns_of(user) == 3
@@ -401,7 +399,8 @@ async def test_content_of_exactly_the_limit_is_a_turn(system, user):
 
 
 async def test_every_bad_record_became_one_dead_letter_and_nothing_else_did(system):
-    letters = [place_of(letter) for letter in await system.letters()]
+    await system.read_letters()
+    letters = [place_of(letter) for letter in system.letters]
     assert len(letters) == len(set(letters)) == len(system.bad)
     assert set(letters) == system.bad
     assert not system.running.stopping.is_set()

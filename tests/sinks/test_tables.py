@@ -223,8 +223,8 @@ async def test_live_exchanges_and_threads_come_in_the_order_of_their_first_save(
         rows = await transaction.recurrence(ANN)
         assert await transaction.recurrence_version(ANN) == 2
         assert await transaction.observed([claimed.id, late.id, uuid4()]) == {claimed.id, late.id}
-        assert (await transaction.thread(ANN, grown.id)).members == 3
-        assert await transaction.thread(BOB, grown.id) is None
+    assert (await tables.thread(ANN, grown.id)).members == 3
+    assert await tables.thread(BOB, grown.id) is None
     assert ids(rows.exchanges) == [late.id, early.id]
     assert ids(rows.threads) == ids(threads)
     first = rows.exchanges[0]

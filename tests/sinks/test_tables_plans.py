@@ -40,7 +40,6 @@ async def test_hot_reads_use_an_index(seen):
         await transaction.session_slice(ANN, "s1", 0, 3)
         await transaction.recurrence(ANN)
         await transaction.observed([uuid4()])
-        await transaction.thread(ANN, uuid4())
         await transaction.visible_facts(ANN, [("a", "b")])
         await transaction.dirty(ANN, 10)
     await tables.units(ANN, [turn.id])

@@ -1,0 +1,43 @@
+"""What every command shares: the console, the settings, and how a fault ends the program."""
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import typer
+from rich.console import Console
+
+from lamina.query.client import ServiceError
+from lamina.sinks.environment import settings_from
+from lamina.streams.errors import LaminaError
+from lamina.streams.settings import Settings
+
+console = Console()
+
+T = TypeVar("T")
+
+
+def settings_of(data_dir: Path | None = None, port: int | None = None) -> Settings:
+    """Read the settings from the environment, then from the command's options; a fault ends the program."""
+    folder = None if data_dir is None else str(data_dir)
+    try:
+        return settings_from(os.environ, data_dir=folder, http_port=port)
+    except LaminaError as fault:
+        _fail(fault)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; a fault is printed as its one sentence, without a traceback."""
+    try:
+        return asyncio.run(coroutine)
+    except (LaminaError, ServiceError) as fault:
+        _fail(fault)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _fail(fault: Exception) -> NoReturn:
+    Console(stderr=True).print(f"lamina: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(1)
