@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from lamina.agents.cli_bench import bench
-from lamina.agents.cli_common import console, run, settings_of
+from lamina.agents.cli_common import console, run, say, settings_of
 from lamina.agents.connection import connected
 from lamina.agents.demo import demo
 from lamina.agents.doctor import examine
@@ -38,8 +39,8 @@ def up(data_dir: DataDir = None, port: Port = None) -> None:
 
     async def main() -> None:
         async with embedded(settings) as running:
-            console.print(f"lamina is up at {running.url} (documentation at {running.url}/docs)")
-            console.print(f"try: lamina ingest FILE --user U{_flag(data_dir)}", highlight=False)
+            say(f"lamina is up at {running.url} (documentation at {running.url}/docs)")
+            say(f"try: lamina ingest FILE --user U{_flag(data_dir)}")
             await _until_told(running)
         if running.fault is not None:
             raise running.fault
@@ -55,7 +56,7 @@ def worker(part: Annotated[Part, typer.Argument(help="What this process does.")]
     async def main() -> None:
         async with working(settings, part) as running:
             where = f" at {running.url}" if running.url else ""
-            console.print(f"lamina {part} is up{where}", highlight=False)
+            say(f"lamina {part} is up{where}")
             await _until_told(running)
         if running.fault is not None:
             raise running.fault
@@ -102,11 +103,11 @@ def ingest(
         async with connected(settings, url=url, api_key=api_key, writes=True) as client:
             done = await ingest_files(client, files, user, console, wait=not no_wait)
         outcome = ", ".join(f"{count} {status}" for status, count in sorted(done.statuses.items()))
-        console.print(f"{done.turns} turns: {outcome or 'accepted'}", highlight=False)
+        say(f"{done.turns} turns: {outcome or 'accepted'}")
         if done.faults:
-            console.print(f"{done.faults} could not be read", highlight=False)
+            say(f"{done.faults} could not be taken: see above")
         for failed in done.failed:
-            console.print(failed, markup=False, highlight=False)
+            say(failed)
         return done.ok
 
     if not run(main()):
@@ -130,10 +131,10 @@ def search(
             found = await client.search(query, user, top_k=top_k)
         for result in found.results:
             head = f"{result.score:.3f}  {result.said_at:%Y-%m-%d}  {result.kind:7}  {result.speaker}"
-            console.print(head, style="dim", markup=False, highlight=False)
-            console.print(result.text, markup=False, highlight=False)
+            say(head, style="dim")
+            say(result.text)
         if not found.results:
-            console.print("nothing in memory")
+            say("nothing in memory")
 
     run(main())
 
@@ -146,10 +147,10 @@ def ask(question: str, user: User, data_dir: DataDir = None, url: Url = None, ap
     async def main() -> None:
         async with connected(settings, url=url, api_key=api_key, writes=False) as client:
             answer = await client.answer(question, user)
-        console.print(answer.answer, markup=False, highlight=False)
+        say(answer.answer)
         for said in answer.evidence:
             line = f"  rests on: {said.said_at:%d %B %Y} · {said.speaker}: {said.text}"
-            console.print(line, style="dim", markup=False, highlight=False)
+            say(line, style="dim")
 
     run(main())
 
@@ -175,9 +176,9 @@ def doctor(data_dir: DataDir = None) -> None:
         well = True
         async for finding in examine(settings):
             mark = "[green]ok[/]" if finding.ok else "[red]--[/]"
-            table.add_row(mark, finding.what, finding.detail)
+            table.add_row(mark, finding.what, Text(finding.detail))
             well = well and finding.ok
-        console.print(table)
+        console.print(table, soft_wrap=True)
         return well
 
     if not run(main()):

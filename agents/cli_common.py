@@ -19,6 +19,11 @@ console = Console()
 T = TypeVar("T")
 
 
+def say(text: str, *, style: str = "") -> None:
+    """Print a line as it is: brackets are no markup, and a long line is not broken."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 def settings_of(data_dir: Path | None = None, port: int | None = None) -> Settings:
     """Read the settings from the environment, then from the command's options; a fault ends the program."""
     folder = None if data_dir is None else str(data_dir)

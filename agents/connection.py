@@ -1,5 +1,6 @@
 """A client for the command line: of a named service, of the running system, or of one started for it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -8,12 +9,16 @@ import httpx
 from lamina.agents.embedded import embedded
 from lamina.agents.folders import Folders, folders_of, held
 from lamina.agents.outside import outside
+from lamina.agents.process import Running
 from lamina.query.app import build_api
 from lamina.query.client import Client
+from lamina.streams.errors import Misconfigured
 from lamina.streams.settings import Settings
 from lamina.streams.steps.index import sweep
 
 PROBE_SECONDS = 2.0
+POLL_SECONDS = 0.5
+CONSOLIDATE_SECONDS = 120.0
 
 
 @asynccontextmanager
@@ -33,17 +38,36 @@ async def connected(
     """
     found = url or await _running_url(folders_of(settings))
     if found:
-        async with Client(found, api_key=api_key) as client:
+        async with _client(found, api_key) as client:
             yield client
     elif writes:
-        async with (
-            embedded(settings.model_copy(update={"http_port": 0})) as running,
-            Client(running.url or "", api_key=api_key) as client,
-        ):
-            yield client
+        async with embedded(settings.model_copy(update={"http_port": 0})) as running:
+            async with Client(running.url or "", api_key=api_key) as client:
+                yield client
+            await _consolidated(running)
     else:
         async with _reading(settings, api_key) as client:
             yield client
+
+
+async def _consolidated(running: Running) -> None:
+    """Wait for the commands that the new turns led to; what is left after that waits for the next start."""
+    try:
+        async with asyncio.timeout(CONSOLIDATE_SECONDS):
+            while not running.stopping.is_set():
+                tally = await running.outside.ports.tables.tally()
+                if not (tally.commands.get("issued") or tally.commands.get("planned")):
+                    return
+                await asyncio.sleep(POLL_SECONDS)
+    except TimeoutError:
+        return
+
+
+def _client(url: str, api_key: str | None) -> Client:
+    try:
+        return Client(url, api_key=api_key)
+    except httpx.InvalidURL as exc:
+        raise Misconfigured(f"{url} is no URL like http://127.0.0.1:8321: {exc}") from exc
 
 
 async def _running_url(folders: Folders) -> str | None:

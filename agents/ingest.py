@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lamina.query.client import Client
+from lamina.query.client import Client, ServiceError
 from lamina.query.models import EventState
 from lamina.streams.conversations import read_conversation
 from lamina.streams.records import Turn
@@ -19,6 +20,9 @@ BATCH = 100
 """Turns of one request."""
 
 LONGEST_WAIT_SECONDS = 600.0
+
+OF_A_TURN = {413, 422}
+"""HTTP statuses that are about the messages of a request, not about the request."""
 
 
 @dataclass(slots=True)
@@ -52,25 +56,46 @@ async def ingest_files(
     with Progress(*columns, console=console, transient=True) as progress:
         total = sum(map(len, batches))
         sending = progress.add_task("accepted", total=total)
-        accepted = []
+        accepted: list[tuple[UUID, int]] = []
         for batch in batches:
-            answer = await client.add(
-                [_message(turn) for turn in batch],
-                user,
-                run_id=batch[0].run_id,
-                agent_id=batch[0].agent_id,
-                metadata=batch[0].metadata,
-            )
-            accepted.append(answer.event_id)
-            done.turns += len(batch)
+            accepted += await _send(client, batch, user, done, console)
             progress.advance(sending, len(batch))
         if wait:
-            finishing = progress.add_task("remembered", total=total)
-            for event, batch in zip(accepted, batches, strict=True):
+            finishing = progress.add_task("remembered", total=done.turns)
+            for event, size in accepted:
                 state = await client.wait_until_done(event, timeout_seconds=LONGEST_WAIT_SECONDS)
                 _note(state, done)
-                progress.advance(finishing, len(batch))
+                progress.advance(finishing, size)
     return done
+
+
+async def _send(
+    client: Client, batch: Sequence[Turn], user: str, done: Ingested, console: Console
+) -> list[tuple[UUID, int]]:
+    """Send turns of one session and return the accepting events with their sizes.
+
+    Where the service refuses something about a turn, the others are sent without it.
+    """
+    try:
+        answer = await client.add(
+            [_message(turn) for turn in batch],
+            user,
+            run_id=batch[0].run_id,
+            agent_id=batch[0].agent_id,
+            metadata=batch[0].metadata,
+        )
+    except ServiceError as exc:
+        if exc.status not in OF_A_TURN:
+            raise
+        if len(batch) > 1:
+            half = len(batch) // 2
+            first = await _send(client, batch[:half], user, done, console)
+            return first + await _send(client, batch[half:], user, done, console)
+        done.faults += 1
+        _tell(console, f"{batch[0].content[:60]!r} is refused: {exc}")
+        return []
+    done.turns += len(batch)
+    return [(answer.event_id, len(batch))]
 
 
 def _read(file: Path, done: Ingested, console: Console) -> Iterator[list[Turn]]:
@@ -78,16 +103,20 @@ def _read(file: Path, done: Ingested, console: Console) -> Iterator[list[Turn]]:
         data = file.read_bytes()
     except OSError as exc:
         done.faults += 1
-        console.print(f"[red]{file}[/]: {exc.strerror}", highlight=False)
+        _tell(console, f"{file}: {exc.strerror}")
         return
     conversation = read_conversation(data)
     for fault in conversation.faults:
         done.faults += 1
-        console.print(f"[red]{file}[/], {fault.where}: ", end="", highlight=False)
-        console.print(fault.reason, markup=False, highlight=False)
+        _tell(console, f"{file}, {fault.where}: {fault.reason}")
     for _, run in groupby(conversation.turns, lambda turn: (turn.run_id, turn.agent_id, turn.metadata)):
         turns = list(run)
         yield from (turns[start : start + BATCH] for start in range(0, len(turns), BATCH))
+
+
+def _tell(console: Console, line: str) -> None:
+    """Print a line as it is: a file's name may hold brackets, and a reason must not be broken."""
+    console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _message(turn: Turn) -> dict[str, Any]:

@@ -4,32 +4,37 @@ Exchanges are formed, gated and embedded once, exactly as the pipeline does, and
 every pair of thresholds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from uuid import UUID, uuid5
 
-import orjson
 from rich.table import Table
 
-from lamina.streams.codec import Vector
-from lamina.streams.conversations import LocomoTurn, locomo_turns
+from lamina.bench.locomo import Conversation, load_locomo
+from lamina.sinks.in_memory import InMemoryMetrics, InMemoryStore
+from lamina.sinks.llm_extractive import ExtractiveEngine
+from lamina.sinks.system_clock import SystemClock
+from lamina.sinks.tables import open_tables
+from lamina.streams.conversations import LocomoTurn
 from lamina.streams.count import CountPolicy, RecurrenceState
-from lamina.streams.gate import GatePolicy, judge
+from lamina.streams.identity import turn_id_from_message
 from lamina.streams.namespace import Namespace, namespace_of
-from lamina.streams.placement import reply_closes
+from lamina.streams.placement import arrive
 from lamina.streams.ports import Embedder
-from lamina.streams.records import Unit
+from lamina.streams.records import Placement, Turn
 from lamina.streams.recurrence import Exchange, RecurrenceRows
-from lamina.streams.salience import salience_of
 from lamina.streams.settings import Settings
+from lamina.streams.steps.embed import embed
+from lamina.streams.steps.gate import gate
+from lamina.streams.steps.ports import Ports
+from lamina.streams.steps.remember import exchange_of
 
 THETA_SIM = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 THETA_COUNT = (3, 4, 5, 6)
+BATCH = 64
 
-_ROOT = UUID(int=0)
 _NOTHING = RecurrenceRows((), ())
 
 
@@ -42,7 +47,7 @@ class Row:
     salience: bool
     conversations: int
     exchanges: int
-    """Counted exchanges: at least one of their two turns passed the gate."""
+    """Counted exchanges: pairs of which the gate kept a turn, and salient turns that answer nothing."""
     promoted: int
     """Clusters promoted by recurrence."""
     opened: int
@@ -59,10 +64,9 @@ async def recurrence_table(data: Path, embedder: Embedder, settings: Settings) -
     """Count every conversation of a folder under every pair of thresholds, with and without salience.
 
     Raises:
-        ValueError: the folder holds no LoCoMo conversation.
+        Misconfigured: the folder holds no LoCoMo conversation.
     """
-    raw = {file.stem: orjson.loads(file.read_bytes()) for file in _files(data)}
-    spoken = {name: await _exchanges(name, each, embedder, settings) for name, each in raw.items()}
+    spoken = {each.id: await _exchanges(each, embedder, settings) for each in load_locomo(data)}
     return [
         _count(spoken, CountPolicy.of(settings), theta_sim, theta_count, salience=salience)
         for salience in (False, True)
@@ -71,70 +75,29 @@ async def recurrence_table(data: Path, embedder: Embedder, settings: Settings) -
     ]
 
 
-def _files(data: Path) -> list[Path]:
-    files = sorted(data.glob("*.json"))
-    if not files:
-        raise ValueError(f"no LoCoMo conversation (*.json) in {data}")
-    return files
+async def _exchanges(conversation: Conversation, embedder: Embedder, settings: Settings) -> list[Exchange]:
+    """Return a conversation's exchanges in order, as gate and embed hand them to count."""
+    placements = [_placed(turn, namespace_of("bench", conversation.id)) for turn in conversation.turns]
+    with TemporaryDirectory() as folder:
+        tables = await open_tables(f"sqlite+aiosqlite:///{folder}/tables.db")
+        metrics, store, clock = InMemoryMetrics(), InMemoryStore(embedder.dimension), SystemClock()
+        ports = Ports(settings, tables, store, embedder, ExtractiveEngine(), clock, metrics)
+        exchanges: list[Exchange] = []
+        try:
+            for start in range(0, len(placements), BATCH):
+                judged = await gate(placements[start : start + BATCH], ports)
+                embedded = await embed(judged.forwarded, ports)
+                found = (exchange_of(each, ports) for each in embedded)
+                exchanges += [each for each in found if each is not None]
+        finally:
+            await tables.close()
+    return exchanges
 
 
-async def _exchanges(
-    name: str, raw: dict[str, Any], embedder: Embedder, settings: Settings
-) -> list[Exchange]:
-    """Return a conversation's exchanges in order, as gate and embed would hand them to count."""
-    namespace = namespace_of("bench", name)
-    units = _units(list(locomo_turns(raw)), namespace)
-    policy = GatePolicy.of(settings)
-    kept = {
-        unit.id: judge(unit.text, [each.text for each in before], policy).keep
-        for unit, before in _with_history(units, settings.gate_window - 1)
-    }
-    closed = [
-        (previous, unit)
-        for previous, unit in pairwise(units)
-        if previous.session == unit.session
-        and reply_closes(previous, unit)
-        and (kept[unit.id] or kept[previous.id])
-    ]
-    vectors = await embedder.embed_turns([(previous.spoken, unit.spoken) for previous, unit in closed])
-    return [
-        _exchange(previous, unit, vector)
-        for (previous, unit), vector in zip(closed, vectors.exchange, strict=True)
-    ]
-
-
-def _exchange(previous: Unit, unit: Unit, vector: Vector) -> Exchange:
-    salience = salience_of(unit.text) or salience_of(previous.text)
-    return Exchange(unit.id, (previous.id, unit.id), unit.said_at, unit.said_at, vector, salience)
-
-
-def _units(turns: Sequence[LocomoTurn], namespace: Namespace) -> list[Unit]:
-    ordinals: dict[str, int] = {}
-    units = []
-    for position, turn in enumerate(turns, start=1):
-        ordinal = ordinals.setdefault(turn.session, 0)
-        ordinals[turn.session] += 1
-        units.append(
-            Unit(
-                id=uuid5(_ROOT, f"{namespace}/{turn.id}"),
-                namespace=namespace,
-                kind="turn",
-                session=turn.session,
-                ordinal=ordinal,
-                position=position,
-                speaker=turn.speaker,
-                text=turn.text,
-                said_at=turn.said_at,
-                recorded_at=turn.said_at,
-            )
-        )
-    return units
-
-
-def _with_history(units: Sequence[Unit], window: int) -> Iterator[tuple[Unit, list[Unit]]]:
-    for index, unit in enumerate(units):
-        before = units[max(0, index - min(window, unit.ordinal)) : index]
-        yield unit, list(before)
+def _placed(turn: LocomoTurn, namespace: Namespace) -> Placement:
+    said = Turn(content=turn.text, name=turn.speaker, timestamp=turn.said_at, run_id=turn.session)
+    identity = turn_id_from_message(namespace, turn.id)
+    return arrive(namespace, said, fallback_id=identity, received_at=turn.said_at)
 
 
 def _count(

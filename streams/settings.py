@@ -54,7 +54,7 @@ class Settings(BaseModel):
 
     # gate
     gate_alpha: float = Field(
-        default=0.5, ge=0, le=1, description="α: weight of new entities (SimpleMem eq. 1)"
+        default=0.25, ge=0, le=1, description="α: weight of new entities (SimpleMem eq. 1)"
     )
     gate_tau: float = Field(
         default=0.35, ge=0, le=1, description="τ: scores below are gated (SimpleMem eq. 2)"

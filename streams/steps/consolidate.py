@@ -56,7 +56,7 @@ async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool
             return Outcome("lost")
         if vectors is not None:
             applied.links += await _semantic(applied, vectors, ports)
-        await _write(applied, command, tx, now)
+        await _write(applied, current, tx, now)
     for unit in applied.inserted:
         ports.metrics.count(DERIVED, kind=unit.kind)
     known = {} if vectors is None else {u.id: vectors[u.ordinal] for u in applied.inserted}
@@ -106,12 +106,14 @@ async def _semantic(applied: Applied, vectors: Matrix, ports: Ports) -> list[Lin
     return links
 
 
-async def _write(applied: Applied, command: Command, tx: Transaction, now: datetime) -> None:
+async def _write(applied: Applied, current: Current, tx: Transaction, now: datetime) -> None:
     await tx.insert_units(applied.inserted)
     await tx.update_units(applied.archived)
     await tx.insert_links(applied.links)
     await tx.record_changes(applied.changes, now)
     if applied.thread is not None:
-        await tx.save_recurrence(command.namespace, (), [applied.thread])
-    remembered = [turn for unit in applied.inserted for turn in unit.evidence]
-    await tx.set_status(dict.fromkeys(remembered), Status.CONSOLIDATED)
+        await tx.save_recurrence(current.command.namespace, (), [applied.thread])
+    rests_on = {turn for unit in applied.inserted for turn in unit.evidence}
+    # A gated turn may stand in an exchange that is consolidated; it stays gated.
+    remembered = [turn for turn in rests_on if current.turns[turn].status is Status.REMEMBERED]
+    await tx.set_status(remembered, Status.CONSOLIDATED)

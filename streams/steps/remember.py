@@ -126,7 +126,7 @@ def _store(
 async def _count(
     batch: Sequence[EmbeddedTurn], state: RecurrenceState, tx: Transaction, ports: Ports, done: Remembered
 ) -> None:
-    exchanges = [(each, exchange) for each in batch if (exchange := _exchange_of(each, ports)) is not None]
+    exchanges = [(each, exchange) for each in batch if (exchange := exchange_of(each, ports)) is not None]
     seen = await tx.observed({exchange.id for _, exchange in exchanges})
     for each, exchange in exchanges:
         if exchange.id in seen:
@@ -135,7 +135,7 @@ async def _count(
         done.decisions[exchange.id] = state.observe(exchange, position=position, now=ports.clock.now())
 
 
-def _exchange_of(each: EmbeddedTurn, ports: Ports) -> Exchange | None:
+def exchange_of(each: EmbeddedTurn, ports: Ports) -> Exchange | None:
     """Return the exchange that a turn closes, if any.
 
     A salient turn that answers nothing is an exchange of its own at once: it must not wait for a reply that

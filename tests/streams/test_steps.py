@@ -181,3 +181,12 @@ async def test_a_fact_that_changes_is_ended_and_reachable(ports) -> None:
 
 def test_ids_are_not_random() -> None:
     assert said(BEES)[0].id == said(BEES)[0].id != uuid4()
+
+
+async def test_a_gated_turn_stays_gated_when_its_exchange_is_consolidated(ports) -> None:
+    texts = (BEES, "Thanks a lot!", "My bees gave forty jars of honey in July", "You are welcome!")
+    loose = gating(ports)
+    loose = replace(loose, settings=loose.settings.model_copy(update={"theta_sim": 0.05}))
+    await flow.run(said(*texts), loose, replaces)
+    tally = await ports.tables.tally()
+    assert (tally.turns["consolidated"], tally.turns["gated"]) == (2, 2)
