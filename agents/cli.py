@@ -42,8 +42,8 @@ def up(data_dir: DataDir = None, port: Port = None) -> None:
             say(f"lamina is up at {running.url} (documentation at {running.url}/docs)")
             say(f"try: lamina ingest FILE --user U{_flag(data_dir)}")
             await _until_told(running)
-        if running.fault is not None:
-            raise running.fault
+        if running.ending.fault is not None:
+            raise running.ending.fault
 
     run(main())
 
@@ -58,8 +58,8 @@ def worker(part: Annotated[Part, typer.Argument(help="What this process does.")]
             where = f" at {running.url}" if running.url else ""
             say(f"lamina {part} is up{where}")
             await _until_told(running)
-        if running.fault is not None:
-            raise running.fault
+        if running.ending.fault is not None:
+            raise running.ending.fault
 
     run(main())
 
@@ -206,8 +206,8 @@ def _flag(data_dir: Path | None) -> str:
 async def _until_told(running: Running) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, running.stopping.set)
-    await running.stopping.wait()
+        loop.add_signal_handler(number, running.ending.told.set)
+    await running.ending.told.wait()
 
 
 if __name__ == "__main__":

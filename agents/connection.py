@@ -54,7 +54,7 @@ async def _consolidated(running: Running) -> None:
     """Wait for the commands that the new turns led to; what is left after that waits for the next start."""
     try:
         async with asyncio.timeout(CONSOLIDATE_SECONDS):
-            while not running.stopping.is_set():
+            while not running.ending.told.is_set():
                 tally = await running.outside.ports.tables.tally()
                 if not (tally.commands.get("issued") or tally.commands.get("planned")):
                     return

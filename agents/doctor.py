@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from filelock import FileLock, Timeout
 
 from lamina.agents.commit_fix import apply_commit_fix
-from lamina.agents.embedded import LOOPBACK
 from lamina.agents.folders import Folders, folders_of, writable
+from lamina.agents.process import LOOPBACK
 from lamina.sinks.kafka_topics import ensure_topics
 from lamina.sinks.tables import open_tables
 from lamina.sinks.weights import weights_present

@@ -1,17 +1,18 @@
 """The embedded system: broker and store as child processes, everything else here under one Faust app."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from uuid import uuid4
 
 from lamina.agents.folders import folders_of, held
 from lamina.agents.process import Role, Running, process
 from lamina.sinks.broker_embedded import start_broker
-from lamina.streams.errors import Misconfigured
+from lamina.sinks.children import Child
+from lamina.streams.errors import Fatal
 from lamina.streams.settings import Settings
 
 ALL_ROLES: frozenset[Role] = frozenset({"ingest", "consolidate", "query"})
-
-LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 EMBEDDED_SESSION_SECONDS = 2.0
 """Joining a group takes half of the session timeout on the embedded broker."""
@@ -24,20 +25,18 @@ async def embedded(settings: Settings) -> AsyncIterator[Running]:
     Raises:
         Misconfigured: the data folder, the port or a setting is not usable; the message says what to do.
     """
-    if settings.http_host not in LOOPBACK and not settings.api_keys:
-        raise Misconfigured(
-            f"without API keys the service listens on loopback only, not on {settings.http_host}: "
-            "set LAMINA_API_KEYS"
-        )
     folders = folders_of(settings)
-    settings = settings.model_copy(update={"session_timeout_seconds": EMBEDDED_SESSION_SECONDS})
     async with AsyncExitStack() as stack:
         stack.enter_context(held(folders))
-        bootstrap = settings.broker
+        bootstrap, watched = settings.broker, None
         if not bootstrap:
             broker = await start_broker(folders.data)
             stack.push_async_callback(broker.stop)
+            watched = broker.child
             bootstrap = broker.bootstrap
+            # Its offsets begin at 0 again: ids made from them must not meet those of an earlier run.
+            own = {"session_timeout_seconds": EMBEDDED_SESSION_SECONDS, "cluster": f"embedded-{uuid4()}"}
+            settings = settings.model_copy(update=own)
         running = await stack.enter_async_context(
             process(
                 settings,
@@ -48,7 +47,15 @@ async def embedded(settings: Settings) -> AsyncIterator[Running]:
                 durable_log=bool(settings.broker),
             )
         )
+        if watched is not None:
+            stack.callback(asyncio.create_task(_told_of_end(watched, running)).cancel)
         folders.address_file.parent.mkdir(parents=True, exist_ok=True)
         folders.address_file.write_text(running.url or "")
         stack.callback(folders.address_file.unlink, missing_ok=True)
         yield running
+
+
+async def _told_of_end(broker: Child, running: Running) -> None:
+    """End the process when the broker ends by itself: its log is gone, the next start publishes it again."""
+    await broker.wait()
+    running.ending.of(Fatal("the embedded broker ended: start again, every accepted turn is published again"))

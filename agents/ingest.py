@@ -14,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from lamina.query.client import Client, ServiceError
 from lamina.query.models import EventState
 from lamina.streams.conversations import read_conversation
+from lamina.streams.errors import WrongKey
+from lamina.streams.namespace import namespace_of
 from lamina.streams.records import Turn
 
 BATCH = 100
@@ -48,6 +50,10 @@ async def ingest_files(
     Raises:
         ServiceError: the service refused, or a turn was not done in time.
     """
+    try:
+        namespace_of("tenant", user)  # one fault of the user's name, rather than one of every turn
+    except WrongKey as exc:
+        raise ServiceError("the user must not be empty, nor longer than 768 bytes of UTF-8") from exc
     done = Ingested()
     batches: list[list[Turn]] = []
     for file in files:

@@ -28,7 +28,7 @@ from lamina.agents.upkeep import issue_idle_merges, relay_outbox, set_gauges, sw
 from lamina.agents.wakeup import Wakeup
 from lamina.query.app import build_api
 from lamina.sinks.kafka_topics import ensure_topics
-from lamina.streams.errors import Fatal
+from lamina.streams.errors import Fatal, Misconfigured
 from lamina.streams.settings import Settings
 from lamina.streams.steps.remember import RecurrenceCache
 from lamina.streams.topics import ADMITTED, CONSOLIDATION, EMBEDDED, TURNS
@@ -37,8 +37,24 @@ log = logging.getLogger(__name__)
 
 Role = Literal["ingest", "consolidate", "query"]
 
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Where a service without API keys may listen."""
+
 RELAY_SECONDS = 0.5
 """Longest time a committed row waits for the relay when nobody woke it."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """Whether the process must end, and why when it is for a fault."""
+
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+    fault: Fatal | None = None
+
+    def of(self, fault: Fatal) -> None:
+        """End the process for a fault; the first one is told."""
+        self.fault = self.fault or fault
+        self.told.set()
 
 
 @dataclass(slots=True)
@@ -46,12 +62,9 @@ class Running:
     """A process at work."""
 
     outside: Outside
+    ending: Ending
     url: str | None = None
     """Where the query service listens, when the process plays that role."""
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process must end."""
-    fault: Fatal | None = None
-    """Why, when it is for a fault."""
 
 
 @asynccontextmanager
@@ -78,17 +91,17 @@ async def process(
     Raises:
         Misconfigured, WrongDimension: something is not usable as configured; nothing was started.
     """
-    faults: list[Fatal] = []
-    stopping = asyncio.Event()
-
-    def stop(fault: Fatal) -> None:
-        faults.append(fault)
-        stopping.set()
-
+    if "query" in roles and not settings.api_keys and settings.http_host not in LOOPBACK:
+        raise Misconfigured(
+            f"without API keys the service listens on loopback only, not on {settings.http_host}: "
+            "set LAMINA_API_KEYS"
+        )
+    ending = Ending()
     async with AsyncExitStack() as stack:
         await ensure_topics(bootstrap, settings)
-        doors = await stack.enter_async_context(outside(settings, folders, bootstrap=bootstrap, stop=stop))
-        running = Running(doors, stopping=stopping)
+        opened = outside(settings, folders, bootstrap=bootstrap, stop=ending.of)
+        doors = await stack.enter_async_context(opened)
+        running = Running(doors, ending)
         if not durable_log:
             await republish_unfinished(doors.ports.tables, doors.publisher)
         app: DrainedApp | None = None
@@ -105,14 +118,13 @@ async def process(
                 clock=doors.ports.clock,
                 metrics=doors.metrics,
                 exposition=doors.metrics.exposition,
-                readiness=lambda: _readiness(app, faults),
+                readiness=lambda: _readiness(app, ending),
                 accept_rows=not durable_log,
             )
             running.url = await stack.enter_async_context(
                 serving(api, settings.http_host, settings.http_port)
             )
         yield running
-        running.fault = faults[0] if faults else None
 
 
 @asynccontextmanager
@@ -144,8 +156,8 @@ async def _workers(app: DrainedApp, roles: frozenset[Role], doors: Outside) -> A
                 await task
 
 
-async def _readiness(app: DrainedApp | None, faults: list[Fatal]) -> Mapping[str, str | bool]:
-    checks: dict[str, str | bool] = {"process": str(faults[0]) if faults else True}
+async def _readiness(app: DrainedApp | None, ending: Ending) -> Mapping[str, str | bool]:
+    checks: dict[str, str | bool] = {"process": str(ending.fault) if ending.fault else True}
     if app is not None:
         consumer = app._consumer  # noqa: SLF001  # the public property creates one
         assigned = consumer is not None and bool(consumer.assignment())

@@ -403,4 +403,4 @@ async def test_every_bad_record_became_one_dead_letter_and_nothing_else_did(syst
     letters = [place_of(letter) for letter in system.letters]
     assert len(letters) == len(set(letters)) == len(system.bad)
     assert set(letters) == system.bad
-    assert not system.running.stopping.is_set()
+    assert not system.running.ending.told.is_set()
