@@ -15,7 +15,7 @@ from lamina.agents.commit_fix import apply_commit_fix
 from lamina.agents.guard import Guard, Step
 from lamina.streams.errors import BrokerUnavailable
 from lamina.streams.settings import Settings
-from lamina.streams.topics import INTERNAL_RECORD_BYTES, Topic, full_name
+from lamina.streams.topics import INTERNAL_RECORD_BYTES, TOPICS, Topic, full_name
 
 NEVER = 86_400.0
 """Seconds. A member that does not poll for `broker_max_poll_interval` leaves and never returns, and a slow
@@ -144,8 +144,9 @@ def attach(app: DrainedApp, topic: Topic, step: Step[Any], guard: Guard, setting
     app.agent(channel, name=f"{settings.topic_prefix}.{step.name}")(agent)
 
 
-def lag(app: DrainedApp) -> dict[str, int]:
-    """Return, by topic, how many records are published and not yet committed by this member."""
+def lag(app: DrainedApp, settings: Settings) -> dict[str, int]:
+    """Return, by the step that reads them, how many records are published and not yet committed here."""
+    steps = {full_name(topic, settings.topic_prefix): topic.read_by for topic in TOPICS}
     consumer = app._consumer  # noqa: SLF001  # the public property creates one
     behind: dict[str, int] = {}
     if consumer is None:
@@ -154,7 +155,8 @@ def lag(app: DrainedApp) -> dict[str, int]:
         high = consumer.highwater(TP(tp.topic, tp.partition))
         committed = consumer._committed_offset[tp]  # noqa: SLF001  # faust offers no public view
         if high:
-            behind[tp.topic] = behind.get(tp.topic, 0) + max(0, high - (committed or 0))
+            step = steps[tp.topic]
+            behind[step] = behind.get(step, 0) + max(0, high - (committed or 0))
     return behind
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from lamina.agents.cli_bench import bench
@@ -172,13 +171,12 @@ def doctor(data_dir: DataDir = None) -> None:
     settings = settings_of(data_dir)
 
     async def main() -> bool:
-        table = Table(show_header=False, box=None)
         well = True
         async for finding in examine(settings):
-            mark = "[green]ok[/]" if finding.ok else "[red]--[/]"
-            table.add_row(mark, finding.what, Text(finding.detail))
+            mark = ("ok", "green") if finding.ok else ("--", "red")
+            line = Text.assemble(mark, f"  {finding.what:<11}  {finding.detail}")
+            console.print(line, highlight=False, soft_wrap=True)
             well = well and finding.ok
-        console.print(table, soft_wrap=True)
         return well
 
     if not run(main()):
@@ -196,6 +194,8 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     for name in ("faust", "mode", "aiokafka"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    # Five times a second while a broker is away; what waits for it says so in its own words.
+    logging.getLogger("aiokafka").addFilter(lambda record: "Unable connect" not in record.getMessage())
     app()
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from faust.contrib.asgi import faust_app_running
@@ -107,7 +108,7 @@ async def process(
         app: DrainedApp | None = None
         if roles & {"ingest", "consolidate"}:
             app = build_app(group, bootstrap, settings)
-            await stack.enter_async_context(_workers(app, roles, doors))
+            await stack.enter_async_context(_workers(app, roles, doors, ending))
         if "query" in roles:
             api = build_api(
                 settings,
@@ -128,11 +129,16 @@ async def process(
 
 
 @asynccontextmanager
-async def _workers(app: DrainedApp, roles: frozenset[Role], doors: Outside) -> AsyncIterator[None]:
+async def _workers(
+    app: DrainedApp, roles: frozenset[Role], doors: Outside, ending: Ending
+) -> AsyncIterator[None]:
     """Run the Faust app and the loops beside it."""
     ports, publisher, guard, settings = doors.ports, doors.publisher, doors.guard, doors.ports.settings
     committed = Wakeup(RELAY_SECONDS)
-    loops = [relay_outbox(ports, publisher, guard, committed), set_gauges(ports, guard, lambda: lag(app))]
+    loops = [
+        relay_outbox(ports, publisher, guard, committed),
+        set_gauges(ports, guard, lambda: lag(app, settings)),
+    ]
     if "ingest" in roles:
         cache = RecurrenceCache(settings.recurrence_cache_exchanges)
         attach(app, TURNS, gate_step(ports, publisher), guard, settings)
@@ -144,6 +150,8 @@ async def _workers(app: DrainedApp, roles: frozenset[Role], doors: Outside) -> A
         attach(app, CONSOLIDATION, intake_step(ports, executors.wake), guard, settings)
         loops.append(executors.run())
     tasks = [asyncio.create_task(loop) for loop in loops]
+    for task in tasks:
+        task.add_done_callback(partial(_told_of_bug, ending=ending))
     try:
         async with faust_app_running(app, discover=False):
             await joined(app, settings.session_timeout_seconds + 30)
@@ -154,6 +162,12 @@ async def _workers(app: DrainedApp, roles: frozenset[Role], doors: Outside) -> A
         for task in tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def _told_of_bug(loop: asyncio.Task[None], *, ending: Ending) -> None:
+    """End the process when a background loop ends: it never should, so something is wrong with us."""
+    if not loop.cancelled():
+        ending.of(Fatal(f"a background loop ended: {loop.exception()!r}"))
 
 
 async def _readiness(app: DrainedApp | None, ending: Ending) -> Mapping[str, str | bool]:

@@ -15,14 +15,17 @@ from lamina.streams.records import Unit
 from lamina.streams.steps.ports import Ports
 
 PAGE = 256
-"""Units copied under one lock."""
+"""Units of a namespace copied under one lock."""
+
+NAMESPACES = 64
+"""Namespaces locked together."""
 
 
 async def index(namespaces: Iterable[Namespace], vectors: Mapping[UUID, Vector], ports: Ports) -> int:
     """Copy every marked unit of the namespaces to the store and return how many were copied.
 
     Args:
-        namespaces: copied one after the other, each under its own lock.
+        namespaces: whose units, in one transaction for up to `NAMESPACES` of them.
         vectors: vectors at hand by unit id; others are recomputed from the text.
         ports: the outside.
 
@@ -30,19 +33,22 @@ async def index(namespaces: Iterable[Namespace], vectors: Mapping[UUID, Vector],
         StoreUnavailable: the marks stay; calling again, or the sweeper, finishes the work.
     """
     copied = 0
-    for namespace in sorted(set(namespaces)):
-        while page := await _copy_page(namespace, vectors, ports):
-            copied += page
-            if page < PAGE:
-                break
+    waiting = sorted(set(namespaces))
+    while waiting:
+        some, waiting = waiting[:NAMESPACES], waiting[NAMESPACES:]
+        pages = await _copy(some, vectors, ports)
+        copied += sum(pages.values())
+        waiting += [namespace for namespace, count in pages.items() if count == PAGE]
     return copied
 
 
-async def _copy_page(namespace: Namespace, vectors: Mapping[UUID, Vector], ports: Ports) -> int:
-    async with ports.tables.transaction([namespace]) as tx:
-        units = await tx.dirty(namespace, PAGE)
-        if not units:
-            return 0
+async def _copy(
+    namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector], ports: Ports
+) -> dict[Namespace, int]:
+    """Copy one page of each namespace; return how many units each had."""
+    async with ports.tables.transaction(namespaces) as tx:
+        pages = {namespace: await tx.dirty(namespace, PAGE) for namespace in namespaces}
+        units = [unit for page in pages.values() for unit in page]
         shown = [unit for unit in units if unit.visible]
         hidden = [unit.id for unit in units if not unit.visible]
         known = {**vectors, **await _recompute([u for u in shown if u.id not in vectors], tx, ports)}
@@ -53,7 +59,7 @@ async def _copy_page(namespace: Namespace, vectors: Mapping[UUID, Vector], ports
             await ports.store.delete(hidden)
             ports.metrics.count(INDEXED, len(hidden), action="delete")
         await tx.mark_indexed(units)
-    return len(units)
+    return {namespace: len(page) for namespace, page in pages.items()}
 
 
 def _point(unit: Unit, dense: Vector) -> Point:

@@ -23,6 +23,7 @@ class RecurrenceCache:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self._held = 0
         self._states: OrderedDict[Namespace, tuple[int, RecurrenceState]] = OrderedDict()
 
     async def state(self, namespace: Namespace, tx: Transaction, ports: Ports) -> RecurrenceState:
@@ -32,16 +33,20 @@ class RecurrenceCache:
         """
         version = await tx.recurrence_version(namespace)
         cached = self._states.pop(namespace, None)
-        if cached is not None and cached[0] == version:
-            return cached[1]
+        if cached is not None:
+            self._held -= cached[1].size
+            if cached[0] == version:
+                return cached[1]
         rows = await tx.recurrence(namespace)
         return RecurrenceState(namespace, rows, CountPolicy.of(ports.settings), ports.embedder.dimension)
 
     def keep(self, namespace: Namespace, version: int, state: RecurrenceState) -> None:
         """Keep a committed state, dropping the least recently used ones beyond the limit of vectors."""
         self._states[namespace] = (version, state)
-        while len(self._states) > 1 and sum(each.size for _, each in self._states.values()) > self._limit:
-            self._states.popitem(last=False)
+        self._held += state.size
+        while len(self._states) > 1 and self._held > self._limit:
+            _, (_, oldest) = self._states.popitem(last=False)
+            self._held -= oldest.size
 
 
 @dataclass(slots=True)
