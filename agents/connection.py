@@ -8,9 +8,8 @@ import httpx
 
 from lamina.agents.embedded import embedded
 from lamina.agents.folders import Folders, folders_of, held
-from lamina.agents.outside import outside
+from lamina.agents.outside import api_of, outside
 from lamina.agents.process import Running
-from lamina.query.app import build_api
 from lamina.query.client import Client
 from lamina.streams.errors import Misconfigured
 from lamina.streams.settings import Settings
@@ -95,17 +94,7 @@ async def _reading(settings: Settings, api_key: str | None) -> AsyncIterator[Cli
         )
         while await sweep(doors.ports):  # what a killed system had not made findable yet
             pass
-        api = build_api(
-            settings,
-            tables=doors.ports.tables,
-            store=doors.ports.store,
-            embedder=doors.ports.embedder,
-            publisher=doors.publisher,
-            clock=doors.ports.clock,
-            metrics=doors.metrics,
-            exposition=doors.metrics.exposition,
-        )
-        transport = httpx.ASGITransport(app=api)
+        transport = httpx.ASGITransport(app=api_of(doors))
         yield await stack.enter_async_context(
             Client("http://in-process", api_key=api_key, transport=transport)
         )

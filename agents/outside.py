@@ -6,8 +6,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastapi import FastAPI
+
 from lamina.agents.folders import Folders, writable
 from lamina.agents.guard import Guard
+from lamina.query.app import build_api, nothing_more
+from lamina.query.service import Readiness
 from lamina.sinks.dead_letters import DeadLetters
 from lamina.sinks.embed_onnx import open_onnx_embedder
 from lamina.sinks.llm_extractive import ExtractiveEngine
@@ -72,6 +76,22 @@ async def outside(
         )
         ports = Ports(settings, tables, store, embedder, ExtractiveEngine(), clock, metrics)
         yield Outside(ports, publisher, guard, metrics, bootstrap)
+
+
+def api_of(doors: Outside, *, readiness: Readiness = nothing_more, accept_rows: bool = False) -> FastAPI:
+    """Build the query service over open doors; the arguments are those of `build_api`."""
+    return build_api(
+        doors.ports.settings,
+        tables=doors.ports.tables,
+        store=doors.ports.store,
+        embedder=doors.ports.embedder,
+        publisher=doors.publisher,
+        clock=doors.ports.clock,
+        metrics=doors.metrics,
+        exposition=doors.metrics.exposition,
+        readiness=readiness,
+        accept_rows=accept_rows,
+    )
 
 
 async def open_embedder(settings: Settings, cache: Path, metrics: Metrics) -> Embedder:

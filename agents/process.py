@@ -22,12 +22,11 @@ from lamina.agents.folders import Folders
 from lamina.agents.gate import gate_step
 from lamina.agents.http_server import serving
 from lamina.agents.intake import intake_step
-from lamina.agents.outside import Outside, outside
+from lamina.agents.outside import Outside, api_of, outside
 from lamina.agents.recovery import republish_unfinished
 from lamina.agents.remember import remember_step
 from lamina.agents.upkeep import issue_idle_merges, relay_outbox, set_gauges, sweep_index
 from lamina.agents.wakeup import Wakeup
-from lamina.query.app import build_api
 from lamina.sinks.kafka_topics import ensure_topics
 from lamina.streams.errors import Fatal, Misconfigured
 from lamina.streams.settings import Settings
@@ -110,18 +109,7 @@ async def process(
             app = build_app(group, bootstrap, settings)
             await stack.enter_async_context(_workers(app, roles, doors, ending))
         if "query" in roles:
-            api = build_api(
-                settings,
-                tables=doors.ports.tables,
-                store=doors.ports.store,
-                embedder=doors.ports.embedder,
-                publisher=doors.publisher,
-                clock=doors.ports.clock,
-                metrics=doors.metrics,
-                exposition=doors.metrics.exposition,
-                readiness=lambda: _readiness(app, ending),
-                accept_rows=not durable_log,
-            )
+            api = api_of(doors, readiness=lambda: _readiness(app, ending), accept_rows=not durable_log)
             running.url = await stack.enter_async_context(
                 serving(api, settings.http_host, settings.http_port)
             )

@@ -74,7 +74,8 @@ def _topics() -> str:
     headers = (
         "\n## Headers\n\n`turns` written by HTTP: `message-id`, `event-time`. `embedded`: `dense` and, for a "
         "reply, `exchange` (little-endian float32). `dead-letters`: `step`, `reason`, `detail`, `topic`, "
-        "`partition`, `offset`, `source-key`, `source-null`; its key is `topic/partition`.\n"
+        "`partition`, `offset`, `source-key`, `source-null`, and each header of the original under its name "
+        "behind `source-header-`; its key is `topic/partition`.\n"
     )
     return NOTE + intro + table + "".join(dict.fromkeys(records)) + headers
 

@@ -24,7 +24,8 @@ Post messages to `/v1/memories`; search, ask, or get a block of context for a pr
 from the API key. Every fault has one shape: `detail` for a person, `reason` for a program."""
 
 
-async def _nothing_more() -> Mapping[str, str | bool]:
+async def nothing_more() -> Mapping[str, str | bool]:
+    """Check nothing beyond tables and store."""
     return {}
 
 
@@ -38,7 +39,7 @@ def build_api(
     clock: Clock,
     metrics: Metrics,
     exposition: Exposition,
-    readiness: Readiness = _nothing_more,
+    readiness: Readiness = nothing_more,
     accept_rows: bool = False,
 ) -> FastAPI:
     """Build the service.

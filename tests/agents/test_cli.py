@@ -299,14 +299,13 @@ def test_a_question_that_cannot_be_asked_is_refused_with_what_is_allowed(lamina,
     [
         ("http://127.0.0.1:1", "is it running?"),
         ("nowhere", "http"),
-        ("http://[bad", "http://127.0.0.1:8321"),
         ("http://127.0.0.1:notaport", "http://127.0.0.1:8321"),
     ],
 )
 def test_a_service_that_is_not_there_is_named(lamina, tmp_path, url, sentence):
     done = lamina("search", "x", "--user", "ann", "--data-dir", tmp_path, "--url", url)
     assert (done.code, len(done.output.splitlines())) == (1, 1)
-    assert url.removeprefix("http://").strip("[") in done.output
+    assert url in done.output
     assert sentence in done.output
 
 

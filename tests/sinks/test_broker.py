@@ -97,7 +97,7 @@ async def test_a_record_too_large_for_its_topic_is_rejected_and_smaller_ones_sti
     await ensure_topics(broker.bootstrap, Settings())
     publisher = await KafkaPublisher.open(broker.bootstrap, Settings())
 
-    with pytest.raises(InvalidTurn, match="the topic turns takes 1048576"):
+    with pytest.raises(InvalidTurn, match=f"the topic turns takes {TURNS.max_record_bytes}"):
         await publisher.publish([Outgoing(TURNS, ANA, b"x" * TURNS.max_record_bytes)])
     largest = Outgoing(CHANGES, ANA, b"x" * (CHANGES.max_record_bytes - 200))
     await publisher.publish([largest])
