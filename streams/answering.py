@@ -176,7 +176,7 @@ def _ranked(asked: Question, candidates: Sequence[_Candidate]) -> list[_Scored]:
     rarity = _rarity(asked.words, candidates)
     newest = _newest(candidates)
     replied = _replied_to(candidates)
-    said = [candidate.source.turn.said_at for candidate in candidates]
+    said = [candidate.source.turn.recent_at for candidate in candidates]
     oldest, span = min(said), (max(said) - min(said)).total_seconds() or 1.0
     ranked = []
     for candidate in candidates:
@@ -197,11 +197,11 @@ def _ranked(asked: Question, candidates: Sequence[_Candidate]) -> list[_Scored]:
         if len(candidate.own - asked.names) < _FEW_WORDS:
             score -= _FEW_DEBIT
         if support:
-            recency = (turn.said_at - oldest).total_seconds() / span
+            recency = (turn.recent_at - oldest).total_seconds() / span
             score += (_LATEST_CREDIT if asked.latest else _NEWEST_CREDIT) * recency
         ranked.append(_Scored(candidate, score, support))
     ranked.sort(
-        key=lambda one: (-one.score, -one.candidate.source.turn.said_at.timestamp(), one.candidate.text)
+        key=lambda one: (-one.score, -one.candidate.source.turn.recent_at.timestamp(), one.candidate.text)
     )
     return ranked
 

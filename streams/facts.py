@@ -73,7 +73,7 @@ def facts_across(turns: Sequence[Unit]) -> tuple[FactDraft, ...]:
     """
     found: list[FactDraft] = []
     places: dict[tuple[str, ...], int] = {}
-    for turn in sorted(turns, key=lambda turn: (turn.said_at, turn.position, turn.ordinal, str(turn.id))):
+    for turn in sorted(turns, key=lambda turn: (turn.recent_at, turn.position, turn.ordinal, str(turn.id))):
         for fact in facts_in(turn):
             about = (fact.subject, fact.relation)
             key = about if replaces(fact.relation) else (*about, fact.object.casefold())
@@ -180,7 +180,7 @@ def _fact(
         relation=relation,
         object=what,
         evidence=(turn.id,),
-        valid_from=began.start if began is not None else turn.said_at,
+        valid_from=began.start if began is not None else turn.recent_at,
         occurred_from=date.start if date is not None else None,
         occurred_to=date.end if date is not None else None,
     )

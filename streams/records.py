@@ -4,7 +4,7 @@ Typed, frozen, JSON on the wire (`lamina.streams.codec`). Unknown fields are tol
 `schema_version` is not: it goes to the dead letters until the workers are upgraded.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -115,6 +115,13 @@ class Unit(Record):
     reason: str | None = None
     """Why the gate kept or gated the turn, or why it failed."""
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def recent_at(self) -> datetime:
+        """`said_at` for where recency decides: a time in the far future counts as `recorded_at` + 1 day."""
+        if self.time_source != "future":
+            return self.said_at
+        return min(self.said_at, self.recorded_at + timedelta(days=1))
 
     @property
     def spoken(self) -> str:

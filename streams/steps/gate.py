@@ -66,16 +66,30 @@ async def gate(batch: Sequence[Placement], ports: Ports) -> Judged:
 
 async def _windows(placed: Sequence[Unit], tx: Transaction, window: int) -> dict[Place, Unit]:
     """Return the placed turns and the `window` turns before each, by their place."""
-    spans: dict[tuple[Namespace, str], tuple[int, int]] = {}
+    ordinals: dict[tuple[Namespace, str], list[int]] = {}
     for unit in placed:
-        key = (unit.namespace, unit.session)
-        low, high = spans.get(key, (unit.ordinal, unit.ordinal))
-        spans[key] = (min(low, unit.ordinal), max(high, unit.ordinal))
+        ordinals.setdefault((unit.namespace, unit.session), []).append(unit.ordinal)
     known: dict[Place, Unit] = {}
-    for (namespace, session), (low, high) in spans.items():
-        for unit in await tx.session_slice(namespace, session, max(0, low - window), high + 1):
-            known[_place_of(unit)] = unit
+    for (namespace, session), places in ordinals.items():
+        for start, stop in _spans(places, window):
+            for unit in await tx.session_slice(namespace, session, start, stop):
+                known[_place_of(unit)] = unit
     return known
+
+
+def _spans(ordinals: Sequence[int], window: int) -> list[tuple[int, int]]:
+    """Return the half-open ranges that cover each ordinal and the `window` before it, joined where they meet.
+
+    An old turn that comes again beside a new one does not draw in all that was said between them.
+    """
+    spans: list[tuple[int, int]] = []
+    for ordinal in sorted(ordinals):
+        start = max(0, ordinal - window)
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], ordinal + 1)
+        else:
+            spans.append((start, ordinal + 1))
+    return spans
 
 
 async def _similarity(turns: Iterable[Unit], ports: Ports) -> Similarity:

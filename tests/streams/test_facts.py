@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -216,3 +216,9 @@ def test_long_text_costs_bounded_time():
 def test_facts_do_not_depend_on_when_they_are_read():
     turn = a_turn("I moved to Lisbon on 3 May and I like surfing.")
     assert facts_in(turn) == facts_in(turn.model_copy(update={"recorded_at": SAID_AT.replace(year=2030)}))
+
+
+def test_a_time_in_the_far_future_does_not_make_a_fact_the_newest_for_ever():
+    future = datetime(2099, 1, 1, tzinfo=UTC)
+    (fact,) = facts_in(a_turn("I live in Rome.", said_at=future, time_source="future"))
+    assert fact.valid_from == SAID_AT + timedelta(days=1)
