@@ -27,6 +27,7 @@ from lamina.agents.recovery import republish_unfinished
 from lamina.agents.remember import remember_step
 from lamina.agents.upkeep import issue_idle_merges, relay_outbox, set_gauges, sweep_index
 from lamina.agents.wakeup import Wakeup
+from lamina.agents.watchdog import watched
 from lamina.sinks.kafka_topics import ensure_topics
 from lamina.streams.errors import Fatal, Misconfigured
 from lamina.streams.settings import Settings
@@ -98,6 +99,7 @@ async def process(
         )
     ending = Ending()
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(watched(settings.watchdog_seconds))
         await ensure_topics(bootstrap, settings)
         opened = outside(settings, folders, bootstrap=bootstrap, stop=ending.of)
         doors = await stack.enter_async_context(opened)

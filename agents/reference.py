@@ -3,6 +3,7 @@
 A test fails when a page differs from what is written here.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -103,7 +104,7 @@ def _type(annotation: Any) -> str:
     return (
         getattr(annotation, "__name__", str(annotation))
         if not get_args(annotation)
-        else (str(annotation).replace("typing.", "").replace("uuid.", "").replace("datetime.", ""))
+        else (re.sub(r"\b(?:\w+\.)+", "", str(annotation)))
     )
 
 

@@ -47,6 +47,9 @@ class Settings(BaseModel):
     )
     buffer_size: int = Field(default=512, ge=16, description="Records a step holds before it stops polling")
     drain_seconds: float = Field(default=20.0, ge=0, description="Time in-flight work has at shutdown")
+    watchdog_seconds: float = Field(
+        default=120.0, ge=0, description="A loop stuck for so long ends the process; 0: never"
+    )
     retry_max_seconds: float = Field(default=30.0, gt=0, description="Longest pause between two retries")
     unknown_fault_attempts: int = Field(
         default=3, ge=1, description="Tries before an unknown fault is poison"
