@@ -4,6 +4,8 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Annotated
 
@@ -36,15 +38,11 @@ def up(data_dir: DataDir = None, port: Port = None) -> None:
     """Run the embedded system until Ctrl-C."""
     settings = settings_of(data_dir, port)
 
-    async def main() -> None:
-        async with embedded(settings) as running:
-            say(f"lamina is up at {running.url} (documentation at {running.url}/docs)")
-            say(f"try: lamina ingest FILE --user U{_flag(data_dir)}")
-            await _until_told(running)
-        if running.ending.fault is not None:
-            raise running.ending.fault
+    def greet(running: Running) -> None:
+        say(f"lamina is up at {running.url} (documentation at {running.url}/docs)")
+        say(f"try: lamina ingest FILE --user U{_flag(data_dir)}")
 
-    run(main())
+    run(_until_told(embedded(settings), greet))
 
 
 @app.command()
@@ -52,15 +50,11 @@ def worker(part: Annotated[Part, typer.Argument(help="What this process does.")]
     """Run one part of a production system against LAMINA_BROKER and LAMINA_DATABASE."""
     settings = settings_of()
 
-    async def main() -> None:
-        async with working(settings, part) as running:
-            where = f" at {running.url}" if running.url else ""
-            say(f"lamina {part} is up{where}")
-            await _until_told(running)
-        if running.ending.fault is not None:
-            raise running.ending.fault
+    def greet(running: Running) -> None:
+        where = f" at {running.url}" if running.url else ""
+        say(f"lamina {part} is up{where}")
 
-    run(main())
+    run(_until_told(working(settings, part), greet))
 
 
 @app.command()
@@ -68,22 +62,15 @@ def store(data_dir: DataDir = None) -> None:
     """Serve the vector store on the socket LAMINA_STORE, for workers on this machine."""
     settings = settings_of(data_dir)
 
-    async def main() -> list[str]:
-        return await store_command(settings)
-
-    command = run(main())
+    command = run(store_command(settings))
     os.execv(command[0], command)  # noqa: S606  # no shell is wanted: the words are ours
 
 
 @app.command()
 def reindex(data_dir: DataDir = None) -> None:
     """Build the vector store anew from the tables: mark every unit; the running system copies them."""
-    settings = settings_of(data_dir)
-
-    async def main() -> int:
-        return await mark_everything(settings)
-
-    console.print(f"{run(main())} units marked; the running system, or the next start, copies them")
+    marked = run(mark_everything(settings_of(data_dir)))
+    say(f"{marked} units marked; the running system, or the next start, copies them")
 
 
 @app.command()
@@ -203,11 +190,18 @@ def _flag(data_dir: Path | None) -> str:
     return "" if data_dir is None else f" --data-dir {data_dir}"
 
 
-async def _until_told(running: Running) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, running.ending.told.set)
-    await running.ending.told.wait()
+async def _until_told(
+    starting: AbstractAsyncContextManager[Running], greet: Callable[[Running], None]
+) -> None:
+    """Run until a signal or a fault says so; the fault is raised when everything has ended."""
+    async with starting as running:
+        greet(running)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, running.ending.told.set)
+        await running.ending.told.wait()
+    if running.ending.fault is not None:
+        raise running.ending.fault
 
 
 if __name__ == "__main__":

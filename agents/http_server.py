@@ -21,14 +21,9 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serving(api: FastAPI, host: str, port: int) -> AsyncIterator[str]:
-    """Serve until the block ends; yields the URL.
-
-    Raises:
-        Misconfigured: the port is taken, or the address is not ours.
-    """
-    listener = _bind(host, port)
-    bound = listener.getsockname()[1]
+async def serving(api: FastAPI, listener: socket.socket) -> AsyncIterator[str]:
+    """Serve on a socket that `bind` gave until the block ends; yields the URL."""
+    host, bound = listener.getsockname()[:2]
     config = uvicorn.Config(api, log_level="warning", access_log=False, lifespan="off")
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
@@ -42,7 +37,12 @@ async def serving(api: FastAPI, host: str, port: int) -> AsyncIterator[str]:
         await task
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
+    """Take an address; whoever takes it closes it.
+
+    Raises:
+        Misconfigured: the port is taken, or the address is not ours.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

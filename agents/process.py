@@ -20,7 +20,7 @@ from lamina.agents.embed import embed_step
 from lamina.agents.executors import Executors
 from lamina.agents.folders import Folders
 from lamina.agents.gate import gate_step
-from lamina.agents.http_server import serving
+from lamina.agents.http_server import bind, serving
 from lamina.agents.intake import intake_step
 from lamina.agents.outside import Outside, api_of, outside
 from lamina.agents.recovery import republish_unfinished
@@ -100,6 +100,10 @@ async def process(
     ending = Ending()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(watched(settings.watchdog_seconds))
+        # The port first: it is what is most often taken, and nothing is started in vain.
+        listener = bind(settings.http_host, settings.http_port) if "query" in roles else None
+        if listener is not None:
+            stack.callback(listener.close)
         await ensure_topics(bootstrap, settings)
         opened = outside(settings, folders, bootstrap=bootstrap, stop=ending.of)
         doors = await stack.enter_async_context(opened)
@@ -110,11 +114,9 @@ async def process(
         if roles & {"ingest", "consolidate"}:
             app = build_app(group, bootstrap, settings)
             await stack.enter_async_context(_workers(app, roles, doors, ending))
-        if "query" in roles:
+        if listener is not None:
             api = api_of(doors, readiness=lambda: _readiness(app, ending), accept_rows=not durable_log)
-            running.url = await stack.enter_async_context(
-                serving(api, settings.http_host, settings.http_port)
-            )
+            running.url = await stack.enter_async_context(serving(api, listener))
         yield running
 
 

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooL
 from lamina.streams.errors import BrokerUnavailable, InvalidTurn
 from lamina.streams.ports import Outgoing
 from lamina.streams.settings import Settings
-from lamina.streams.topics import INTERNAL_RECORD_BYTES, full_name
+from lamina.streams.topics import TOPICS, full_name
 
 _LINGER_MS = 5
 _REQUEST_MS = 10_000
@@ -44,7 +44,7 @@ class KafkaPublisher:
             acks="all",
             enable_idempotence=False,
             linger_ms=_LINGER_MS,
-            max_request_size=INTERNAL_RECORD_BYTES + _FRAMING_BYTES,
+            max_request_size=max(topic.max_record_bytes for topic in TOPICS) + _FRAMING_BYTES,
             request_timeout_ms=_REQUEST_MS,
             retry_backoff_ms=_BACKOFF_MS,
         )

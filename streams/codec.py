@@ -44,12 +44,20 @@ def decode(kind: type[R], value: bytes | None) -> R:
     if not isinstance(raw, dict):
         raise MalformedRecord(f"a JSON {type(raw).__name__} where an object is expected")
     version = raw.get("schema_version", SCHEMA_VERSION)
-    if isinstance(version, int) and version > SCHEMA_VERSION:
+    if _is_newer(version):
         raise UnsupportedSchema(f"schema version {version}; this build reads up to {SCHEMA_VERSION}: upgrade")
     try:
         return kind.model_validate(raw)
     except ValidationError as exc:
         raise MalformedRecord(describe(exc)) from exc
+
+
+def _is_newer(version: object) -> bool:
+    """Tell whether a version, however spelled, is beyond this build's; validation sees to what is none."""
+    try:
+        return float(str(version)) > SCHEMA_VERSION
+    except ValueError:
+        return False
 
 
 def describe(error: ValidationError) -> str:

@@ -27,7 +27,7 @@ class Settings(BaseModel):
         default="", description="Folder of converted weights; empty: the user's cache folder"
     )
     cluster: str = Field(default="local", description="Name of the Kafka cluster, part of ids from offsets")
-    topic_prefix: str = Field(default="lamina", description="Prefix of every topic", pattern=r"[a-z0-9-]+")
+    topic_prefix: str = Field(default="lamina", description="Prefix of every topic", pattern=r"^[a-z0-9-]+$")
     http_host: str = Field(default="127.0.0.1", description="Address the query service listens on")
     http_port: int = Field(default=8321, ge=0, le=65535, description="Its port; 0 takes a free one")
     api_keys: dict[str, str] = Field(

@@ -38,7 +38,8 @@ ADMITTED = Topic("admitted", Admitted, "gate", "embed", 8, 168)
 EMBEDDED = Topic("embedded", Embedded, "embed", "remember", 8, 168)
 CONSOLIDATION = Topic("consolidation", Command, "remember, operators", "intake", 8, 168)
 CHANGES = Topic("changes", Change, "outbox relay", "users' agents, webhooks", 8, 168)
-DEAD_LETTERS = Topic("dead-letters", None, "guard", "redrive", 1, 720)
+DEAD_LETTERS = Topic("dead-letters", None, "guard", "redrive", 1, 720, INTERNAL_RECORD_BYTES + 64 * 1024)
+"""Takes the largest record of any topic, and the headers that say what became of it."""
 
 TOPICS: tuple[Topic, ...] = (TURNS, GATED, ADMITTED, EMBEDDED, CONSOLIDATION, CHANGES, DEAD_LETTERS)
 """Every topic, in the order in which a turn meets them."""
