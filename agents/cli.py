@@ -89,7 +89,8 @@ def ingest(
         async with connected(settings, url=url, api_key=api_key, writes=True) as client:
             done = await ingest_files(client, files, user, console, wait=not no_wait)
         outcome = ", ".join(f"{count} {status}" for status, count in sorted(done.statuses.items()))
-        say(f"{done.turns} turns: {outcome or 'accepted'}")
+        rate = done.turns / done.seconds if done.seconds else 0.0
+        say(f"{done.turns} turns: {outcome or 'accepted'} ({done.seconds:.1f} s, {rate:.0f} turns/s)")
         if done.faults:
             say(f"{done.faults} could not be taken: see above")
         for failed in done.failed:

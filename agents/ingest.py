@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +36,8 @@ class Ingested:
     faults: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    """From the first request to the end of the last turn (with `--no-wait`: to the last acceptance)."""
 
     @property
     def ok(self) -> bool:
@@ -58,6 +61,7 @@ async def ingest_files(
     batches: list[list[Turn]] = []
     for file in files:
         batches += _read(file, done, console)
+    begun = perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         total = sum(map(len, batches))
@@ -72,6 +76,7 @@ async def ingest_files(
                 state = await client.wait_until_done(event, timeout_seconds=LONGEST_WAIT_SECONDS)
                 _note(state, done)
                 progress.advance(finishing, size)
+    done.seconds = perf_counter() - begun
     return done
 
 

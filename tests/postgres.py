@@ -61,7 +61,7 @@ def running(programs: Path, *, durable: bool = False) -> Iterator[Server]:
         as_server += [f"--reuid={_USER}", f"--regid={_USER}", "--init-groups"]
         shutil.chown(folder, _USER, _USER)
     data = folder / "data"
-    initdb = [programs / "initdb", "-D", data, "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync"]
+    initdb: list[str | Path] = [programs / "initdb", "-D", data, "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync"]
     if float(programs.parts[-2]) >= 15:
         # Texts sort as people sort them, as on many servers: what must sort by code point has to say so.
         initdb += ["--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US"]
@@ -98,7 +98,7 @@ def running(programs: Path, *, durable: bool = False) -> Iterator[Server]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait(server: subprocess.Popen, ready: list[str | Path], log: Path) -> None:
+def _wait(server: subprocess.Popen[bytes], ready: list[str | Path], log: Path) -> None:
     deadline = time.monotonic() + 60
     while subprocess.run(ready, check=False, capture_output=True).returncode != 0:
         if server.poll() is not None or time.monotonic() > deadline:

@@ -112,7 +112,7 @@ async def test_sigkill_during_ingest_loses_and_doubles_nothing(
         before = dump(tmp_path / "lamina.db")
         said = [row for row in before["units"] if row[1] == "turn"]
         assert len(said) == len(turns)
-        assert sorted(row[7] for row in said) == sorted(turn.content for turn in turns)
+        assert sorted(str(row[7]) for row in said) == sorted(turn.content for turn in turns)
         for session in by_session(turns):
             await wait_for(client, await send(client, session))
         await wait_until_quiet(tmp_path / "lamina.db")

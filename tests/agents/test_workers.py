@@ -78,7 +78,7 @@ async def test_three_workers_over_kafka_and_postgresql_remember_answer_and_repor
         assert answer.grounded
         assert "penicillin" in answer.answer
         async with asyncio.timeout(60):
-            kinds = set()
+            kinds: set[str] = set()
             while not {"episode", "fact"} & kinds:
                 found = await client.search("half marathon training", "nora", top_k=20)
                 kinds = {result.kind for result in found.results}

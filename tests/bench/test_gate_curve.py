@@ -72,6 +72,7 @@ def test_the_default_row_is_the_same_as_its_place_on_the_grid():
 
 def test_the_sample_loses_no_substance_and_most_of_its_filler():
     row = gate_report(None, None, CHOSEN).find("gate (default)", "sample")
+    assert row.filler_gated is not None
     assert row.filler_gated >= 0.5
     assert row.substance_lost == 0
 
@@ -92,7 +93,9 @@ def test_the_default_gates_half_of_the_filler_and_half_a_percent_of_the_evidence
     report = gate_report(DATA, None, CHOSEN)
     row = report.find("gate (default)", LOCOMO)
     assert (row.turns, row.filler, row.evidence) == (4124, 159, 941)
+    assert row.filler_gated is not None
     assert row.filler_gated >= 0.5
     assert row.substance_lost == 0
+    assert row.evidence_lost is not None
     assert row.evidence_lost <= 0.005
     assert sum(report.salient.values()) <= 0.04 * report.salience_turns

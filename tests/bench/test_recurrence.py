@@ -13,7 +13,7 @@ HONEY = "How many frames of honey did the bee hives give?"
 
 
 def a_conversation(folder: Path, days: int) -> None:
-    raw: dict = {"speaker_a": "Ada", "speaker_b": "Bo", "qa": []}
+    raw: dict[str, object] = {"speaker_a": "Ada", "speaker_b": "Bo", "qa": []}
     for day in range(1, days + 1):
         raw[f"session_{day}_date_time"] = f"9:00 am on {day} May, 2023"
         raw[f"session_{day}"] = [

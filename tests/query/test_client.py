@@ -26,7 +26,7 @@ async def url(world) -> AsyncIterator[str]:
     server = uvicorn.Server(uvicorn.Config(api, log_level="warning", lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve(sockets=[listener]))
-        while not server.started:  # noqa: ASYNC110 - uvicorn tells by this flag alone
+        while not server.started:
             await asyncio.sleep(0.01)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True

@@ -12,6 +12,7 @@ from lamina.sinks.in_memory import InMemoryMetrics
 from lamina.sinks.weights import ensure_weights
 from lamina.streams.errors import EmbedderUnavailable, Misconfigured, WrongDimension
 from lamina.streams.metrics import EMBEDDED_TEXTS
+from lamina.streams.ports import Embedder
 from lamina.streams.settings import Settings
 
 from . import embedding_endpoint
@@ -49,7 +50,7 @@ async def open_embedder(request, metrics):
         if engine == "openai":
             url = request.getfixturevalue("endpoint").url
             known = {"openai_base_url": url, "openai_api_key": KEY, "openai_embed_dimension": DIMENSION}
-            embedder = open_openai_embedder(Settings(**{**known, **changes}), metrics)
+            embedder: Embedder = open_openai_embedder(Settings(**{**known, **changes}), metrics)
         else:
             cache = request.getfixturevalue("weights_cache")
             embedder = await open_onnx_embedder(Settings(embed_precision=engine, **changes), cache, metrics)

@@ -88,7 +88,7 @@ async def test_acknowledged_points_survive_sigkill_in_the_middle_of_writing(stor
 
     writing = asyncio.create_task(write())
     for _ in range(3):
-        while len(acknowledged) < 500:  # noqa: ASYNC110 (the writer is not to know of us)
+        while len(acknowledged) < 500:
             await asyncio.sleep(0.001)
         await kill(store)
         await writing

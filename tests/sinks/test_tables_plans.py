@@ -71,5 +71,5 @@ async def test_hot_reads_use_an_index(seen):
     assert not [step for step in plans if "AUTOMATIC" in step]
     # An index that no read uses costs every write for nothing. (Unique ones are there to refuse.)
     indexes = [index for table in metadata.tables.values() for index in table.indexes]
-    declared = {index.name for index in indexes if not index.unique}
+    declared = {str(index.name) for index in indexes if not index.unique}
     assert {name for name in declared if not any(name in step for step in plans)} == set()
