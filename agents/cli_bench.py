@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import orjson
 import typer
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 
 from lamina.agents.cli_common import console, run, settings_of
 from lamina.agents.folders import folders_of
@@ -22,6 +22,9 @@ from lamina.streams.settings import Settings
 bench = typer.Typer(no_args_is_help=True, help="Measure; every figure is printed with what it was made from.")
 
 Data = Annotated[Path, typer.Option(help="Folder of LoCoMo conversations (*.json).", exists=True)]
+WIDTH = 140
+"""Columns of a table that is not printed to a terminal."""
+
 Measure = Callable[[], Coroutine[Any, Any, tuple[RenderableType, dict[str, Any]]]]
 
 Json = Annotated[Path | None, typer.Option("--json", help="Write every figure to this file.")]
@@ -64,6 +67,7 @@ async def _embedder(settings: Settings) -> AsyncIterator[Embedder]:
 
 def _show(measure: Measure, json: Path | None) -> None:
     table, figures = run(measure())
-    console.print(table)
+    # A file or pipe has no width of its own: these tables must not be squeezed into the default 80 columns.
+    (console if console.is_terminal else Console(width=WIDTH)).print(table)
     if json is not None:
         json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))

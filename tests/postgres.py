@@ -61,7 +61,8 @@ def running(programs: Path, *, durable: bool = False) -> Iterator[Server]:
         as_server += [f"--reuid={_USER}", f"--regid={_USER}", "--init-groups"]
         shutil.chown(folder, _USER, _USER)
     data = folder / "data"
-    initdb: list[str | Path] = [programs / "initdb", "-D", data, "-U", _USER, "-A", "trust", "-E", "UTF8", "--no-sync"]
+    initdb: list[str | Path] = [programs / "initdb", "-D", data, "-U", _USER, "-A", "trust", "-E", "UTF8"]
+    initdb.append("--no-sync")
     if float(programs.parts[-2]) >= 15:
         # Texts sort as people sort them, as on many servers: what must sort by code point has to say so.
         initdb += ["--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US"]
