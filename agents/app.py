@@ -27,6 +27,10 @@ FETCH_WAIT_MS = 100
 broker holds a fetch to its end whatever arrives meanwhile: each hop of a lone turn took 0.75 s. Kafka answers
 at the first byte, and minds ten empty fetches a second little."""
 
+LEAVE_SECONDS = 10.0
+"""Time a consumer has to commit and leave its group at the end. Faust gives it 60 s, and a broker that is gone
+takes all of them."""
+
 
 class RawSchema(faust.Schema):
     """Hands every record over as the bytes it has, so that nothing can fail before the guard sees it.
@@ -47,6 +51,8 @@ class RawSchema(faust.Schema):
 
 
 class _PromptThread(AIOKafkaConsumerThread):
+    shutdown_timeout = LEAVE_SECONDS
+
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # faust states it, and takes no other
@@ -71,6 +77,9 @@ class DrainedApp(faust.App):
         transport = super()._new_transport()
         transport.Consumer = _PromptConsumer
         return transport
+
+    def _create_directories(self) -> None:
+        """Create none: Faust's folders are for its tables, and the working directory may not be writable."""
 
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002  # the same
         loop = asyncio.get_running_loop()

@@ -9,8 +9,9 @@ import httpx
 from lamina.agents.embedded import embedded
 from lamina.agents.folders import Folders, folders_of, held
 from lamina.agents.outside import api_of, outside
-from lamina.agents.process import Running
+from lamina.agents.process import Running, unless_ended
 from lamina.query.client import Client
+from lamina.sinks.children import identity
 from lamina.streams.errors import Misconfigured
 from lamina.streams.settings import Settings
 from lamina.streams.steps.index import sweep
@@ -40,7 +41,8 @@ async def connected(
         async with _client(found, api_key) as client:
             yield client
     elif writes:
-        async with embedded(settings.model_copy(update={"http_port": 0})) as running:
+        own = settings.model_copy(update={"http_port": 0})
+        async with embedded(own) as running, unless_ended(running.ending):
             async with Client(running.url or "", api_key=api_key) as client:
                 yield client
             await _consolidated(running)
@@ -70,10 +72,15 @@ def _client(url: str, api_key: str | None) -> Client:
 
 
 async def _running_url(folders: Folders) -> str | None:
-    """Return the URL of the system that runs on the data folder, if one answers there."""
+    """Return the URL of the system that runs on the data folder, if one answers there.
+
+    A killed system leaves its address behind, where another one, on another folder, may answer by now.
+    """
     try:
-        url = folders.address_file.read_text().strip()
-    except OSError:
+        url, pid, owner = folders.address_file.read_text().split("\n")[:3]
+        if await identity(int(pid)) != owner:
+            return None
+    except (OSError, ValueError):
         return None
     async with httpx.AsyncClient(base_url=url, timeout=PROBE_SECONDS) as probe:
         try:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lamina.agents.embedded import embedded
-from lamina.agents.process import Running
+from lamina.agents.process import Running, unless_ended
 from lamina.query.client import Client
 from lamina.sinks.prometheus import PrometheusMetrics
 from lamina.streams.codec import encode
@@ -49,7 +49,7 @@ async def demo(settings: Settings, console: Console) -> bool:
     told = sample()
     console.print("Starting the broker, the store and the pipeline …")
     started = perf_counter()
-    async with embedded(settings) as running:
+    async with embedded(settings) as running, unless_ended(running.ending):
         console.print(f"Up in {perf_counter() - started:.1f} s at {running.url}\n")
         namespace = namespace_of(settings.tenant, USER)
         begun = perf_counter()

@@ -1,6 +1,7 @@
 """The embedded system: broker and store as child processes, everything else here under one Faust app."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import uuid4
@@ -8,7 +9,7 @@ from uuid import uuid4
 from lamina.agents.folders import folders_of, held
 from lamina.agents.process import Role, Running, process
 from lamina.sinks.broker_embedded import start_broker
-from lamina.sinks.children import Child
+from lamina.sinks.children import Child, identity
 from lamina.streams.errors import Fatal
 from lamina.streams.settings import Settings
 
@@ -50,7 +51,8 @@ async def embedded(settings: Settings) -> AsyncIterator[Running]:
         if watched is not None:
             stack.callback(asyncio.create_task(_told_of_end(watched, running)).cancel)
         folders.address_file.parent.mkdir(parents=True, exist_ok=True)
-        folders.address_file.write_text(running.url or "")
+        owner = await identity(os.getpid())
+        folders.address_file.write_text(f"{running.url}\n{os.getpid()}\n{owner}\n")
         stack.callback(folders.address_file.unlink, missing_ok=True)
         yield running
 

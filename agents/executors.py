@@ -65,7 +65,9 @@ class Executors:
                 owner, self._ports.clock.now(), self._ports.settings.lease_seconds
             )
 
-        await self._guard.attempt("executor", take)
+        fault = await self._guard.attempt("executor", take)
+        if fault is not None:  # no command is at fault alone; what is wrong must at least be seen
+            await self._guard.is_poison("executor/claim", fault)
         return claim
 
     async def _carry_out(self, claim: Claim) -> None:

@@ -27,7 +27,7 @@ class Folders:
 
     @property
     def address_file(self) -> Path:
-        """Holds the URL of the running system."""
+        """Holds the URL of the running system, its process id, and what tells it from later ones."""
         return self.data / "run" / "url"
 
 

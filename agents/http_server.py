@@ -10,6 +10,9 @@ from fastapi import FastAPI
 
 from lamina.streams.errors import Misconfigured
 
+GRACE_SECONDS = 5
+"""Time that requests have to end at shutdown: one whose rest never comes must not hold us."""
+
 
 class _Server(uvicorn.Server):
     """A uvicorn server that leaves signals to the process it is a part of."""
@@ -24,7 +27,9 @@ class _Server(uvicorn.Server):
 async def serving(api: FastAPI, listener: socket.socket) -> AsyncIterator[str]:
     """Serve on a socket that `bind` gave until the block ends; yields the URL."""
     host, bound = listener.getsockname()[:2]
-    config = uvicorn.Config(api, log_level="warning", access_log=False, lifespan="off")
+    config = uvicorn.Config(
+        api, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=GRACE_SECONDS
+    )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:

@@ -5,7 +5,6 @@ The embedded system plays all three under one Faust app.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -43,6 +42,9 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 RELAY_SECONDS = 0.5
 """Longest time a committed row waits for the relay when nobody woke it."""
+
+WATCH_SECONDS = 0.5
+"""How often it is looked whether Faust still runs."""
 
 
 @dataclass(slots=True)
@@ -109,7 +111,8 @@ async def process(
         doors = await stack.enter_async_context(opened)
         running = Running(doors, ending)
         if not durable_log:
-            await republish_unfinished(doors.ports.tables, doors.publisher)
+            exchanges = settings.count_unit == "exchange"
+            await republish_unfinished(doors.ports.tables, doors.publisher, exchanges=exchanges)
         app: DrainedApp | None = None
         if roles & {"ingest", "consolidate"}:
             app = build_app(group, bootstrap, settings)
@@ -147,19 +150,51 @@ async def _workers(
     try:
         async with faust_app_running(app, discover=False):
             await joined(app, settings.session_timeout_seconds + 30)
-            yield
+            watch = asyncio.create_task(_told_of_crash(app, ending))
+            try:
+                yield
+            finally:
+                watch.cancel()
+                if ending.fault is not None:
+                    app.drain_seconds = 0.0  # what is in flight waits for what does not come
     finally:
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*tasks, return_exceptions=True)  # what one ended with was told
 
 
 def _told_of_bug(loop: asyncio.Task[None], *, ending: Ending) -> None:
     """End the process when a background loop ends: it never should, so something is wrong with us."""
     if not loop.cancelled():
         ending.of(Fatal(f"a background loop ended: {loop.exception()!r}"))
+
+
+async def _told_of_crash(app: DrainedApp, ending: Ending) -> None:
+    """End the process when Faust has stopped by itself: nothing would be consumed any more."""
+    while not app.should_stop:  # noqa: ASYNC110  # faust has no event for it
+        await asyncio.sleep(WATCH_SECONDS)
+    ending.of(Fatal(f"the Faust app stopped: {app.crash_reason!r}; start again, nothing accepted is lost"))
+
+
+@asynccontextmanager
+async def unless_ended(ending: Ending) -> AsyncIterator[None]:
+    """Run the block; when the process must end for a fault meanwhile, cancel it and raise the fault."""
+
+    async def watch(scope: asyncio.Timeout) -> None:
+        await ending.told.wait()
+        scope.reschedule(asyncio.get_running_loop().time())
+
+    try:
+        async with asyncio.timeout(None) as scope:
+            watching = asyncio.create_task(watch(scope))
+            try:
+                yield
+            finally:
+                watching.cancel()
+    except TimeoutError:
+        if ending.fault is None:
+            raise
+        raise ending.fault from None
 
 
 async def _readiness(app: DrainedApp | None, ending: Ending) -> Mapping[str, str | bool]:

@@ -1,13 +1,17 @@
 """Dead letters: the original bytes of a record that can never be processed, and why."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lamina.streams.errors import InvalidTurn
 from lamina.streams.metrics import DEAD_LETTERS as DEAD_LETTERS_TOTAL
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Metrics, Outgoing, Publisher
 from lamina.streams.records import DeadLetter
-from lamina.streams.topics import DEAD_LETTERS
+from lamina.streams.topics import DEAD_LETTERS, DOOR_RECORD_BYTES
+
+_KEY_BYTES = 1024
+"""Longer than any namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class DeadLetters:
 
         The original key travels in the header `source-key`, since it may be what is wrong, and each original
         header under its own name behind `source-header-`; of a repeated one the last, as every step reads it.
+        Of a record that is larger than the topic takes, the beginning travels, and `source-bytes` says how
+        much there was.
 
         Raises:
             BrokerUnavailable: not acknowledged; call again.
@@ -52,5 +58,18 @@ class DeadLetters:
         headers["source-null"] = b"1" if source.value is None else b"0"
         headers |= {f"source-header-{name}": value or b"" for name, value in source.headers}
         key = Namespace(f"{source.topic}/{source.partition}")
-        await self._publisher.publish([Outgoing(DEAD_LETTERS, key, source.value or b"", headers)])
+        whole = Outgoing(DEAD_LETTERS, key, source.value or b"", headers)
+        try:
+            await self._publisher.publish([whole])
+        except InvalidTurn:  # a compressed record may hold more than any topic takes
+            await self._publisher.publish([_cut(whole)])
         self._metrics.count(DEAD_LETTERS_TOTAL, step=step, reason=reason)
+
+
+def _cut(letter: Outgoing) -> Outgoing:
+    """Return a letter that its topic takes: the beginnings of key and value, without the original headers."""
+    headers = {name: value for name, value in letter.headers.items() if not name.startswith("source-header-")}
+    if "source-key" in headers:
+        headers["source-key"] = headers["source-key"][:_KEY_BYTES]
+    headers["source-bytes"] = str(len(letter.value)).encode()
+    return replace(letter, value=letter.value[:DOOR_RECORD_BYTES], headers=headers)

@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, literal, or_, select, tuple_, update
+from sqlalchemy import Select, delete, exists, func, literal, literal_column, or_, select, tuple_, update
 
 from lamina.sinks import journal
 from lamina.sinks.database import Database, Statements, chunks, postgres_migrator
@@ -28,6 +29,7 @@ from lamina.sinks.schema import (
     evidence,
     faults,
     links,
+    one_of,
     outbox,
     recurrence,
     requests,
@@ -136,13 +138,23 @@ class SqlTables:
 
     async def unfinished_turns(self, after: tuple[str, int] | None, limit: int) -> list[Unit]:
         """Return turns that are not terminal, ordered by (namespace, position), after the given pair."""
-        place = tuple_(units.c.namespace, units.c.position)
-        statement = select(*UNIT_COLUMNS).where(IS_UNFINISHED).limit(limit)
-        if after is not None:
-            statement = statement.where(place > tuple_(literal(after[0]), literal(after[1])))
-        async with self._database.reading() as sql:
-            rows = await sql.rows(statement.order_by(units.c.namespace, units.c.position))
-        return [unit_of(row) for row in rows]
+        return await self._paged(select(*UNIT_COLUMNS).where(IS_UNFINISHED), after, limit)
+
+    async def uncounted_turns(self, after: tuple[str, int] | None, limit: int) -> list[Unit]:
+        """Return gated turns after a kept one that close no counted exchange, ordered and paged alike."""
+        before = units.alias("before")
+        kept = (Status.ADMITTED, Status.REMEMBERED, Status.CONSOLIDATED)
+        follows_kept = exists().where(
+            before.c.kind == literal_column("'turn'"),
+            before.c.session_key == units.c.session_key,
+            before.c.ordinal == units.c.ordinal - 1,
+            before.c.namespace == units.c.namespace,
+            before.c.session == units.c.session,
+            one_of(before.c.status, *kept),
+        )
+        counted = exists().where(recurrence.c.id == units.c.id)
+        gated = select(*UNIT_COLUMNS).where(IS_TURN, one_of(units.c.status, Status.GATED))
+        return await self._paged(gated.where(follows_kept, ~counted), after, limit)
 
     async def thread(self, namespace: Namespace, thread: UUID) -> Thread | None:
         """Return one thread."""
@@ -214,11 +226,14 @@ class SqlTables:
                 found |= {row.id for row in rows}
         return found
 
-    async def has_unindexed(self, namespace: Namespace) -> bool:
-        """Tell whether a unit of the namespace is not yet reflected by the vector store."""
-        statement = select(units.c.id).where(units.c.namespace == namespace, IS_DIRTY).limit(1)
+    async def has_unindexed(self, namespaces: Collection[Namespace]) -> bool:
+        """Tell whether a unit of one of the namespaces is not yet reflected by the vector store."""
         async with self._database.reading() as sql:
-            return bool(await sql.rows(statement))
+            for some in chunks(namespaces):
+                statement = select(units.c.id).where(units.c.namespace.in_(some), IS_DIRTY).limit(1)
+                if await sql.rows(statement):
+                    return True
+        return False
 
     async def mark_for_index(self) -> int:
         """Mark every visible unit for the index, so that the store is built anew; return how many."""
@@ -298,6 +313,15 @@ class SqlTables:
     async def close(self) -> None:
         """Close all connections."""
         await self._database.close()
+
+    async def _paged(self, statement: Select[Any], after: tuple[str, int] | None, limit: int) -> list[Unit]:
+        """Return a page of units, ordered by (namespace, position), after the given pair."""
+        place = tuple_(units.c.namespace, units.c.position)
+        if after is not None:
+            statement = statement.where(place > tuple_(literal(after[0]), literal(after[1])))
+        async with self._database.reading() as sql:
+            rows = await sql.rows(statement.order_by(units.c.namespace, units.c.position).limit(limit))
+        return [unit_of(row) for row in rows]
 
 
 async def _request(sql: Statements, request_id: UUID) -> Request | None:

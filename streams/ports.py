@@ -303,6 +303,9 @@ class Tables(Protocol):
     async def unfinished_turns(self, after: tuple[str, int] | None, limit: int) -> list[Unit]:
         """Return turns that are not terminal, ordered by (namespace, position), after the given pair."""
 
+    async def uncounted_turns(self, after: tuple[str, int] | None, limit: int) -> list[Unit]:
+        """Return gated turns after a kept one that close no counted exchange, ordered and paged alike."""
+
     async def thread(self, namespace: Namespace, thread: UUID) -> Thread | None:
         """Return one thread."""
 
@@ -327,8 +330,8 @@ class Tables(Protocol):
     async def unindexed(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those units that the vector store does not reflect yet."""
 
-    async def has_unindexed(self, namespace: Namespace) -> bool:
-        """Tell whether a unit of the namespace is not yet reflected by the vector store."""
+    async def has_unindexed(self, namespaces: Collection[Namespace]) -> bool:
+        """Tell whether a unit of one of the namespaces is not yet reflected by the vector store."""
 
     async def mark_for_index(self) -> int:
         """Mark every visible unit for the index, so that the store is built anew; return how many."""

@@ -60,7 +60,7 @@ class Settings(BaseModel):
         default=0.25, ge=0, le=1, description="α: weight of new entities (SimpleMem eq. 1)"
     )
     gate_tau: float = Field(
-        default=0.35, ge=0, le=1, description="τ: scores below are gated (SimpleMem eq. 2)"
+        default=0.2, ge=0, le=1, description="τ: scores below are gated (SimpleMem eq. 2)"
     )
     gate_window: int = Field(
         default=10, ge=2, le=100, description="W: turns judged together (SimpleMem §3.1)"
@@ -88,6 +88,9 @@ class Settings(BaseModel):
     count_unit: Literal["exchange", "turn"] = Field(default="exchange", description="What recurrence counts")
     theta_sim: float = Field(default=0.7, ge=0, le=1, description="θ_sim: cosine from which two are similar")
     theta_count: int = Field(default=5, ge=2, description="θ_count: similar exchanges that promote a cluster")
+    salience: bool = Field(
+        default=True, description="What matters is promoted without recurring; off: RecMem as published"
+    )
     merge_size: int = Field(default=4, ge=1, description="Exchanges that make a thread's merge due at once")
     merge_idle_seconds: float = Field(
         default=900.0, gt=0, description="Quiet time after which a merge is due"

@@ -39,9 +39,9 @@ async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool
     """
     command = claim.command
     # What the last command wrote must be findable before its successor looks for neighbours.
-    if await ports.tables.has_unindexed(command.namespace):
+    if await ports.tables.has_unindexed([command.namespace]):
         await index([command.namespace], {}, ports)
-    thread, heads = await _thread(command, ports)
+    heads = await _heads(await _thread(command, ports), command, ports)
     plan = await _plan(command, heads, ports)
     texts = [draft.text for draft in plan.drafts]
     vectors = await ports.embedder.embed(texts) if texts else None
@@ -49,6 +49,8 @@ async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool
     async with ports.tables.transaction([command.namespace]) as tx:
         turns = await tx.units(evidence_of(plan, heads, command))
         facts = await tx.visible_facts(command.namespace, pairs_of(plan))
+        # While the engine worked, exchanges may have joined the thread: read what they left of it.
+        thread = await _thread(command, ports)
         current = Current(command, thread, tuple(heads), tuple(facts), turns)
         applied = apply(plan, current, replaces=replaces, now=now)
         state: Literal["applied", "no_op"] = "applied" if applied.inserted else "no_op"
@@ -64,13 +66,18 @@ async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool
     return Outcome(state, applied)
 
 
-async def _thread(command: Command, ports: Ports) -> tuple[Thread, list[Unit]]:
-    """Resolve the command's thread to the episodes it stands for at this moment."""
+async def _thread(command: Command, ports: Ports) -> Thread:
+    """Return the command's thread as it is at this moment."""
     thread = await ports.tables.thread(command.namespace, command.thread)
     if thread is None:
         raise Rejected(f"command {command.id} names thread {command.thread}, which does not exist")
+    return thread
+
+
+async def _heads(thread: Thread, command: Command, ports: Ports) -> list[Unit]:
+    """Return the episodes that a thread stands for; the owner of the lane alone changes them."""
     units = await ports.tables.units(command.namespace, thread.heads)
-    return thread, [units[head] for head in thread.heads]
+    return [units[head] for head in thread.heads]
 
 
 async def _plan(command: Command, heads: list[Unit], ports: Ports) -> Plan:

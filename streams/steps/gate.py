@@ -111,7 +111,7 @@ def _judged(unit: Unit, known: dict[Place, Unit], similarity: Similarity, ports:
             "status": Status.ADMITTED if keep else Status.GATED,
             "score": verdict.score,
             "reason": verdict.reason,
-            "salience": salience_of(unit.text),
+            "salience": salience_of(unit.text) if settings.salience else None,
         }
     )
 

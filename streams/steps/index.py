@@ -15,7 +15,7 @@ from lamina.streams.records import Unit
 from lamina.streams.steps.ports import Ports
 
 PAGE = 256
-"""Units of a namespace copied under one lock."""
+"""Units copied under one lock: to embed so many again takes a second or two, and every writer waits."""
 
 NAMESPACES = 64
 """Namespaces locked together."""
@@ -35,20 +35,21 @@ async def index(namespaces: Iterable[Namespace], vectors: Mapping[UUID, Vector],
     copied = 0
     waiting = sorted(set(namespaces))
     while waiting:
-        some, waiting = waiting[:NAMESPACES], waiting[NAMESPACES:]
-        pages = await _copy(some, vectors, ports)
-        copied += sum(pages.values())
-        waiting += [namespace for namespace, count in pages.items() if count == PAGE]
+        count = await _copy(waiting[:NAMESPACES], vectors, ports)
+        copied += count
+        if count < PAGE:
+            waiting = waiting[NAMESPACES:]
     return copied
 
 
-async def _copy(
-    namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector], ports: Ports
-) -> dict[Namespace, int]:
-    """Copy one page of each namespace; return how many units each had."""
+async def _copy(namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector], ports: Ports) -> int:
+    """Copy up to `PAGE` units of the namespaces; return how many there were."""
     async with ports.tables.transaction(namespaces) as tx:
-        pages = {namespace: await tx.dirty(namespace, PAGE) for namespace in namespaces}
-        units = [unit for page in pages.values() for unit in page]
+        units: list[Unit] = []
+        for namespace in namespaces:
+            units += await tx.dirty(namespace, PAGE - len(units))
+            if len(units) == PAGE:
+                break
         shown = [unit for unit in units if unit.visible]
         hidden = [unit.id for unit in units if not unit.visible]
         known = {**vectors, **await _recompute([u for u in shown if u.id not in vectors], tx, ports)}
@@ -59,7 +60,7 @@ async def _copy(
             await ports.store.delete(hidden)
             ports.metrics.count(INDEXED, len(hidden), action="delete")
         await tx.mark_indexed(units)
-    return {namespace: len(page) for namespace, page in pages.items()}
+    return len(units)
 
 
 def _point(unit: Unit, dense: Vector) -> Point:

@@ -70,9 +70,13 @@ async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: Recurrenc
     # Partition order gives each turn once, but a redelivery may bring it twice in one batch.
     unique = list({each.record.unit.id: each for each in batch}.values())
     kept = [each for each in unique if each.record.unit.status is not Status.GATED]
+    namespaces = {each.record.unit.namespace for each in unique}
+    vectors = {each.record.unit.id: each.dense for each in kept}
+    # What a crash left uncopied must be found as a neighbour, as it would have been without the crash.
+    if await ports.tables.has_unindexed(namespaces):
+        await index(namespaces, vectors, ports)
     found = await _neighbours(kept, ports)
     done = Remembered()
-    namespaces = {each.record.unit.namespace for each in unique}
     states: dict[Namespace, tuple[int, RecurrenceState]] = {}
     async with ports.tables.transaction(namespaces) as tx:
         rows = await tx.units({each.record.unit.id for each in unique})
@@ -88,7 +92,7 @@ async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: Recurrenc
     for namespace, (version, state) in states.items():
         cache.keep(namespace, version, state)
     _measure(done, ports)
-    await index(namespaces, {each.record.unit.id: each.dense for each in kept}, ports)
+    await index(namespaces, vectors, ports)
     return done
 
 

@@ -88,8 +88,9 @@ async def test_three_workers_over_kafka_and_postgresql_remember_answer_and_repor
             await stranger.event(events[0])
         changes = await read_changes(broker.bootstrap)
         assert {change.type for change in changes} >= {"created"}
-        seqs = [change.seq for change in changes]
-        assert sorted(seqs) == list(range(1, len(seqs) + 1))
+        # Two workers relay one outbox: a change may come twice, and none is missing.
+        seqs = {change.seq for change in changes}
+        assert seqs == set(range(1, max(seqs) + 1))
 
 
 async def read_changes(bootstrap: str) -> list[Change]:

@@ -16,13 +16,14 @@ from lamina.bench.gate import (
     sample_sessions,
 )
 from lamina.streams.gate import GatePolicy, lexical_similarity
+from lamina.streams.settings import Settings
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "locomo"
 with_data = pytest.mark.skipif(
     not DATA.is_dir(),
     reason="LoCoMo is not here: put its JSON files into ../shared/data/locomo beside the checkout",
 )
-CHOSEN = GatePolicy(alpha=0.25, tau=0.35)
+CHOSEN = GatePolicy.of(Settings())
 
 
 class HashEmbedder:
@@ -62,7 +63,13 @@ def test_shares_are_of_what_is_labelled_so():
 
 def test_the_default_row_is_the_same_as_its_place_on_the_grid():
     rows = list(
-        gate_curve(sample_sessions(), CHOSEN, {"lexical": lexical_similarity}, alphas=(0.25,), taus=(0.35,))
+        gate_curve(
+            sample_sessions(),
+            CHOSEN,
+            {"lexical": lexical_similarity},
+            alphas=(CHOSEN.alpha,),
+            taus=(CHOSEN.tau,),
+        )
     )
     (default,) = [row for row in rows if row.method == "gate (default)"]
     (grid,) = [row for row in rows if row.method == "rules and H"]
