@@ -89,10 +89,13 @@ def _by_time(lines: Iterable[tuple[Unit, str]]) -> list[tuple[Unit, str]]:
 
 
 def citation_of(unit: Unit) -> str:
-    """Return `[date · speaker · id]`; a date the author did not give, or one far ahead, is marked."""
+    """Return `[date · speaker · id]`; a date far ahead of its arrival is marked.
+
+    A date that the author did not give is that of the arrival: live, it is the right one.
+    """
     said = unit.said_at.date().isoformat()
-    if unit.time_source in {"missing", "future"}:
-        said = f"{said} ({unit.time_source})"
+    if unit.time_source == "future":
+        said = f"{said} (in the future)"
     speaker = " ".join((unit.speaker or unit.kind).split()).translate(_HARMLESS)
     return f"[{said} · {speaker} · {unit.id}]"
 

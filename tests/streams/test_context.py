@@ -89,9 +89,9 @@ def test_what_was_said_cannot_pass_for_a_line_or_a_citation():
     assert line.startswith("[")
 
 
-def test_a_doubtful_date_is_marked():
-    assert "(missing)" in citation_of(a_unit("x", time_source="missing"))
-    assert "(future)" in citation_of(a_unit("x", time_source="future"))
+def test_a_date_ahead_of_its_arrival_is_marked():
+    assert "(" not in citation_of(a_unit("x", time_source="missing"))
+    assert "(in the future)" in citation_of(a_unit("x", time_source="future"))
 
 
 def test_nothing_found_is_an_empty_block():
