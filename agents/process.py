@@ -5,7 +5,6 @@ The embedded system plays all three under one Faust app.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,8 +31,6 @@ from lamina.streams.errors import Fatal, Misconfigured
 from lamina.streams.settings import Settings
 from lamina.streams.steps.remember import RecurrenceCache
 from lamina.streams.topics import ADMITTED, CONSOLIDATION, EMBEDDED, TURNS
-
-log = logging.getLogger(__name__)
 
 Role = Literal["ingest", "consolidate", "query"]
 

@@ -2,16 +2,17 @@
 
 import asyncio
 import os
+import shutil
 import signal
-import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID, uuid4
 
 import psutil
@@ -26,6 +27,7 @@ from lamina.agents.embed import embed_step
 from lamina.agents.embedded import embedded
 from lamina.agents.folders import folders_of
 from lamina.agents.gate import gate_step
+from lamina.agents.guard import Step
 from lamina.agents.intake import intake_step
 from lamina.agents.process import Ending, _told_of_crash, unless_ended
 from lamina.agents.recovery import republish_unfinished
@@ -37,9 +39,10 @@ from lamina.sinks.in_memory import FixedClock, HashEmbedder, InMemoryMetrics, In
 from lamina.sinks.llm_extractive import ExtractiveEngine
 from lamina.sinks.outbox import relay
 from lamina.sinks.publisher import _check_size
+from lamina.sinks.qdrant_edge import EdgeStore
 from lamina.sinks.tables import open_tables
 from lamina.streams import flow
-from lamina.streams.codec import decode, encode
+from lamina.streams.codec import decode
 from lamina.streams.errors import Fatal
 from lamina.streams.facts import replaces
 from lamina.streams.identity import turn_id_from_message
@@ -54,13 +57,13 @@ from lamina.streams.steps.gate import gate
 from lamina.streams.steps.index import PAGE, index, sweep
 from lamina.streams.steps.ports import Ports
 from lamina.streams.steps.remember import RecurrenceCache, remember
-from lamina.streams.topics import ADMITTED, CONSOLIDATION, EMBEDDED, TURNS, full_name
+from lamina.streams.topics import ADMITTED, CONSOLIDATION, EMBEDDED, TURNS, Topic, full_name
 
 from .dump import differences, dump
 from .test_restart import by_session, lamina_up, send, wait_for
 
 NOW = datetime(2026, 8, 1, tzinfo=UTC)
-ADA, BEN, CAT = (namespace_of("acme", user) for user in ("ada", "ben", "cat"))
+ADA, BEN = namespace_of("acme", "ada"), namespace_of("acme", "ben")
 KIND, TEXT, VISIBLE = 1, 7, 21
 """Columns of `dump`'s units."""
 BEES = "I keep bees behind the old barn"
@@ -77,6 +80,7 @@ async def test_a_killed_store_loses_no_turn_and_doubles_none(tmp_path: Path, wei
         events = [event for session in by_session(turns) for event in await send(client, session)]
         while (await ports.tables.tally()).turns["remembered"] < 10:
             await asyncio.sleep(0.01)
+        assert isinstance(ports.store, EdgeStore)
         os.kill(ports.store.child.pid, signal.SIGKILL)
         await wait_for(client, events)
         async with asyncio.timeout(30):
@@ -86,7 +90,7 @@ async def test_a_killed_store_loses_no_turn_and_doubles_none(tmp_path: Path, wei
         shown = {row[0] for row in units if row[VISIBLE]}
         nora, (vector,) = namespace_of("local", "nora"), await ports.embedder.embed(["Nora"])
         (hits,) = await ports.store.search([Query(nora, vector, ("turn", "episode", "fact"), 500)])
-    assert sorted(row[TEXT] for row in units if row[KIND] == "turn") == sorted(turn.content for turn in turns)
+    assert Counter(row[TEXT] for row in units if row[KIND] == "turn") == Counter(t.content for t in turns)
     assert len(shown) > 20
     assert sorted(hit.id.hex for hit in hits) == sorted(UUID(str(key)).hex for key in shown)
 
@@ -108,7 +112,7 @@ async def test_a_killed_broker_ends_the_process_and_the_next_start_finishes_ever
     async with lamina_up(tmp_path) as (process, url), Client(url) as client:
         await wait_for(client, events)
     kept = [row[TEXT] for row in dump(tmp_path / "lamina.db")["units"] if row[KIND] == "turn"]
-    assert sorted(kept) == sorted(turn.content for turn in turns)
+    assert Counter(kept) == Counter(turn.content for turn in turns)
 
 
 # --- a crash between two writes --------------------------------------------------------------------------
@@ -190,7 +194,7 @@ async def run(ports: Ports, fuse: Fuse) -> None:
     """Do what an embedded process does from its start until nothing waits."""
     log = Fused(Log(), fuse, {"publish": "publish"})
     cache = RecurrenceCache(1000)
-    steps = (
+    steps: tuple[tuple[Topic, Step[Any]], ...] = (
         (TURNS, gate_step(ports, log)),
         (ADMITTED, embed_step(ports, log)),
         (EMBEDDED, remember_step(ports, cache, lambda: None)),
@@ -248,13 +252,25 @@ def fused(ports: Ports, fuse: Fuse) -> Ports:
     )
 
 
-async def ingest(database: Path, blows_after: tuple[str, int] | None = None) -> tuple[Counter[str], object]:
-    """Accept two users' turns and run until all is done, starting again where the fuse blows."""
-    turns = sample().turns[:48]
+async def accepted(database: Path) -> None:
+    """Accept the turns of two users, as HTTP does before it answers."""
+    # A gated reply is done before its exchange is: it needs to be in every batch.
+    turns = [
+        turn.model_copy(update={"content": "Wow, cool!"})
+        if turn.role == "assistant" and number % 3 == 1
+        else turn
+        for number, turn in enumerate(sample().turns[:32])
+    ]
+    pairs = zip(arriving(turns, ADA), arriving(turns[::-1], BEN), strict=True)
+    async with fresh_ports(database) as ports, ports.tables.transaction([ADA, BEN]) as tx:
+        await place(tx, [each for pair in pairs for each in pair])
+
+
+async def until_done(
+    database: Path, blows_after: tuple[str, int] | None = None
+) -> tuple[Counter[str], object]:
+    """Run until all is done, starting again where the fuse blows; return the writes and the points."""
     async with fresh_ports(database) as ports:
-        for ada, ben in zip(arriving(turns, ADA), arriving(turns[::-1], BEN), strict=True):
-            async with ports.tables.transaction([ADA, BEN]) as tx:
-                await place(tx, [ada, ben])
         fuse = Fuse(blows_after)
         try:
             await run(fused(ports, fuse), fuse)
@@ -262,8 +278,8 @@ async def ingest(database: Path, blows_after: tuple[str, int] | None = None) -> 
             await run(ports, Fuse())
         else:
             assert blows_after is None, f"{blows_after} never came"
-        points = sorted(str(key) for key in ports.store._homes)
-    return fuse.writes, points
+        assert isinstance(ports.store, InMemoryStore)
+        return fuse.writes, sorted(str(key) for key in ports.store._homes)
 
 
 POINTS = (
@@ -284,14 +300,16 @@ POINTS = (
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory):
-    """The writes, the tables and the points of a run without a crash."""
-    database = tmp_path_factory.mktemp("undisturbed") / "lamina.db"
-    writes, points = asyncio.run(ingest(database))
-    return writes, dump(database), points
+    """A database of accepted turns, and the writes, the tables and the points of a run without a crash."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    asyncio.run(accepted(folder / "accepted.db"))
+    shutil.copy(folder / "accepted.db", folder / "lamina.db")
+    writes, points = asyncio.run(until_done(folder / "lamina.db"))
+    return folder / "accepted.db", writes, dump(folder / "lamina.db"), points
 
 
 def test_every_write_of_a_run_is_a_point_of_a_crash(undisturbed) -> None:
-    writes, found, _ = undisturbed
+    _, writes, found, _ = undisturbed
     assert {name for name in writes if not name.startswith(("recovery", "sweep"))} == set(POINTS)
     assert {row[KIND] for row in found["units"]} == {"turn", "episode", "fact"}
 
@@ -300,10 +318,11 @@ def test_every_write_of_a_run_is_a_point_of_a_crash(undisturbed) -> None:
 async def test_a_crash_after_any_write_leaves_the_memory_of_a_run_without_one(
     tmp_path: Path, undisturbed, point: str
 ) -> None:
-    writes, expected, points = undisturbed
-    for occurrence in sorted({1, 2, writes[point] // 3, writes[point] * 2 // 3, writes[point]} - {0}):
+    before, writes, expected, points = undisturbed
+    for occurrence in sorted({1, (writes[point] + 1) // 2}):
         database = tmp_path / f"{occurrence}.db"
-        _, found = await ingest(database, (point, min(occurrence, writes[point])))
+        shutil.copy(before, database)
+        _, found = await until_done(database, (point, occurrence))
         assert differences(expected, dump(database)) == [], f"after {point}, number {occurrence}"
         assert found == points
 
@@ -312,8 +331,8 @@ async def test_a_crash_after_any_write_leaves_the_memory_of_a_run_without_one(
 
 
 async def test_users_interleaved_in_one_batch_get_what_they_get_alone(tmp_path: Path) -> None:
-    turns = sample().turns[:60]
-    users = (arriving(turns, ADA), arriving(turns[::-1], BEN), arriving(turns[10:] + turns[:10], CAT))
+    turns = sample().turns[:48]
+    users = (arriving(turns, ADA), arriving(turns[::-1], BEN))
     alone: dict[str, list[tuple[object, ...]]] = {}
     for number, placements in enumerate(users):
         async with fresh_ports(tmp_path / f"{number}.db") as ports:
@@ -321,11 +340,11 @@ async def test_users_interleaved_in_one_batch_get_what_they_get_alone(tmp_path: 
         for name, rows in dump(tmp_path / f"{number}.db").items():
             alone[name] = alone.get(name, []) + rows
     async with fresh_ports(tmp_path / "together.db") as ports:
-        mixed = [each for three in zip(*users, strict=True) for each in three]
+        mixed = [each for pair in zip(*users, strict=True) for each in pair]
         await flow.run(mixed, ports, replaces)
     together = dump(tmp_path / "together.db")
     assert differences(alone, together) == []
-    assert len({row[1] for row in together["commands"]}) == 3
+    assert len({row[1] for row in together["commands"]}) == 2
 
 
 def said(*texts: str, start: int = 0, namespace: Namespace = ADA) -> list[Placement]:
@@ -419,10 +438,10 @@ async def test_a_client_that_never_ends_its_request_does_not_hold_the_shutdown(m
     api = FastAPI()
 
     @api.post("/")
-    async def read(body: dict) -> dict:
+    async def read(body: dict[str, str]) -> dict[str, str]:
         return body
 
-    async with http_server.serving(api, "127.0.0.1", 0) as url:
+    async with http_server.serving(api, http_server.bind("127.0.0.1", 0)) as url:
         host, port = url.removeprefix("http://").split(":")
         _, writer = await asyncio.open_connection(host, int(port))
         writer.write(
@@ -444,7 +463,7 @@ async def test_the_address_of_a_killed_system_is_not_taken_for_another_one(tmp_p
 
     folders = folders_of(Settings(data_dir=str(tmp_path)))
     folders.address_file.parent.mkdir()
-    async with http_server.serving(api, "127.0.0.1", 0) as url:
+    async with http_server.serving(api, http_server.bind("127.0.0.1", 0)) as url:
         owner = await identity(os.getpid())
         for left, expected in (
             (f"{url}\n{os.getpid()}\n{owner}\n", url),
