@@ -76,7 +76,8 @@ def _topics() -> str:
         "\n## Headers\n\n`turns` written by HTTP: `message-id`, `event-time`. `embedded`: `dense` and, for a "
         "reply, `exchange` (little-endian float32). `dead-letters`: `step`, `reason`, `detail`, `topic`, "
         "`partition`, `offset`, `source-key`, `source-null`, and each header of the original under its name "
-        "behind `source-header-`; its key is `topic/partition`.\n"
+        "behind `source-header-`; its key is `topic/partition`. Of a record larger than the topic takes, the "
+        "beginning of the value and no header of the original; `source-bytes` says how long the value was.\n"
     )
     return NOTE + intro + table + "".join(dict.fromkeys(records)) + headers
 

@@ -252,16 +252,20 @@ def fused(ports: Ports, fuse: Fuse) -> Ports:
     )
 
 
+def bees(number: int) -> list[Turn]:
+    """An exchange that recurs, and whose reply is gated: done before its exchange is."""
+    common = {"run_id": "bees", "timestamp": NOW + timedelta(minutes=number)}
+    return [
+        Turn(role="user", content=f"{BEES} {number}", message_id=f"bees {number}", **common),
+        Turn(role="assistant", content="Wow, cool!", message_id=f"cool {number}", **common),
+    ]
+
+
 async def accepted(database: Path) -> None:
     """Accept the turns of two users, as HTTP does before it answers."""
-    # A gated reply is done before its exchange is: it needs to be in every batch.
-    turns = [
-        turn.model_copy(update={"content": "Wow, cool!"})
-        if turn.role == "assistant" and number % 3 == 1
-        else turn
-        for number, turn in enumerate(sample().turns[:32])
-    ]
-    pairs = zip(arriving(turns, ADA), arriving(turns[::-1], BEN), strict=True)
+    told = sample().turns[:16]
+    turns = [turn for number in range(0, 16, 4) for turn in (*bees(number), *told[number : number + 4])]
+    pairs = zip(arriving(turns, ADA), arriving(turns[8:] + turns[:8], BEN), strict=True)
     async with fresh_ports(database) as ports, ports.tables.transaction([ADA, BEN]) as tx:
         await place(tx, [each for pair in pairs for each in pair])
 
