@@ -323,7 +323,8 @@ async def test_a_crash_after_any_write_leaves_the_memory_of_a_run_without_one(
     tmp_path: Path, undisturbed, point: str
 ) -> None:
     before, writes, expected, points = undisturbed
-    for occurrence in sorted({1, (writes[point] + 1) // 2}):
+    middle = (writes[point] + 1) // 2
+    for occurrence in {1, middle} if point.endswith("commit") else {middle}:
         database = tmp_path / f"{occurrence}.db"
         shutil.copy(before, database)
         _, found = await until_done(database, (point, occurrence))
