@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lamina.query.client import ServiceError
 from lamina.sinks.environment import settings_from
@@ -22,6 +23,12 @@ T = TypeVar("T")
 def say(text: str, *, style: str = "") -> None:
     """Print a line as it is: brackets are no markup, and a long line is not broken."""
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress_on(console: Console, *, transient: bool = False) -> Progress:
+    """Return a progress bar with its count and time; a transient one is gone when it is done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=transient)
 
 
 def settings_of(data_dir: Path | None = None, port: int | None = None) -> Settings:

@@ -57,7 +57,7 @@ async def _consolidated(running: Running) -> None:
         async with asyncio.timeout(CONSOLIDATE_SECONDS):
             while not running.ending.told.is_set():
                 tally = await running.outside.ports.tables.tally()
-                if not (tally.commands.get("issued") or tally.commands.get("planned")):
+                if not tally.open_commands:
                     return
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:

@@ -7,9 +7,9 @@ from time import perf_counter
 
 import orjson
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from lamina.agents.cli_common import progress_on
 from lamina.agents.embedded import embedded
 from lamina.agents.process import Running, unless_ended
 from lamina.query.client import Client
@@ -61,7 +61,7 @@ async def demo(settings: Settings, console: Console) -> bool:
 
 
 async def _publish(turns: tuple[Turn, ...], namespace: Namespace, running: Running, console: Console) -> None:
-    with _progress(console) as progress:
+    with progress_on(console) as progress:
         task = progress.add_task("published to the turns topic", total=len(turns))
         for start in range(0, len(turns), 16):
             part = turns[start : start + 16]
@@ -73,15 +73,14 @@ async def _publish(turns: tuple[Turn, ...], namespace: Namespace, running: Runni
 
 async def _settled(total: int, namespace: Namespace, running: Running, console: Console) -> Tally:
     """Wait until every turn is in a terminal state and every command is carried out."""
-    with _progress(console) as progress:
+    with progress_on(console) as progress:
         task = progress.add_task("in a terminal state        ", total=total)
         async with asyncio.timeout(LONGEST_WAIT_SECONDS):
             while True:
                 tally = await running.outside.ports.tables.tally(namespace)
                 done = sum(count for status, count in tally.turns.items() if Status(status).terminal)
                 progress.update(task, completed=done)
-                open_commands = tally.commands.get("issued", 0) + tally.commands.get("planned", 0)
-                if done == total and not open_commands and not tally.index_waiting:
+                if done == total and not tally.open_commands and not tally.index_waiting:
                     return tally
                 await asyncio.sleep(POLL_SECONDS)
 
@@ -121,13 +120,3 @@ async def _ask(question: str, running: Running, console: Console) -> bool:
         line = f"    rests on: {said.said_at:%d %B %Y} · {said.speaker}: {said.text}"
         console.print(line, markup=False, highlight=False, style="dim")
     return answer.grounded
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    )

@@ -69,10 +69,10 @@ async def _broker(settings: Settings) -> Finding:
 
 
 async def _database(settings: Settings, folders: Folders) -> Finding:
-    if not settings.database and not (folders.data / "lamina.db").exists():
+    if not settings.database and not folders.database_file.exists():
         return Finding("database", ok=True, detail="SQLite, created at the first start")
     try:
-        tables = await open_tables(settings.database or folders.database_url)
+        tables = await open_tables(folders.database_url(settings))
         try:
             tally = await tables.tally()
         finally:

@@ -21,9 +21,13 @@ class Folders:
     cache: Path
 
     @property
-    def database_url(self) -> str:
-        """The SQLite database, as a SQLAlchemy URL."""
-        return f"sqlite+aiosqlite:///{self.data / 'lamina.db'}"
+    def database_file(self) -> Path:
+        """The SQLite database of the embedded system."""
+        return self.data / "lamina.db"
+
+    def database_url(self, settings: Settings) -> str:
+        """Return the database that the settings name, else the embedded one, as a SQLAlchemy URL."""
+        return settings.database or f"sqlite+aiosqlite:///{self.database_file}"
 
     @property
     def address_file(self) -> Path:

@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from lamina.agents.cli_common import progress_on
 from lamina.query.client import Client, ServiceError
 from lamina.query.models import EventState
 from lamina.streams.conversations import read_conversation
@@ -62,8 +62,7 @@ async def ingest_files(
     for file in files:
         batches += _read(file, done, console)
     begun = perf_counter()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with progress_on(console, transient=True) as progress:
         total = sum(map(len, batches))
         sending = progress.add_task("accepted", total=total)
         accepted: list[tuple[UUID, int]] = []

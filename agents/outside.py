@@ -58,7 +58,7 @@ async def outside(
     async with AsyncExitStack() as stack:
         embedder = await open_embedder(settings, folders.cache, metrics)
         stack.push_async_callback(embedder.close)
-        tables = await open_tables(settings.database or folders.database_url)
+        tables = await open_tables(folders.database_url(settings))
         stack.push_async_callback(tables.close)
         store = await _store(settings, folders.data, embedder)
         stack.push_async_callback(store.close)

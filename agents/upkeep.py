@@ -20,7 +20,6 @@ from lamina.streams.metrics import (
     OUTBOX_WAITING,
 )
 from lamina.streams.ports import Publisher
-from lamina.streams.records import CommandState
 from lamina.streams.steps.index import sweep
 from lamina.streams.steps.ports import Ports
 from lamina.streams.steps.remember import ripen
@@ -28,7 +27,6 @@ from lamina.streams.steps.remember import ripen
 IDLE_CHECK_SECONDS = 5.0
 SWEEP_SECONDS = 5.0
 GAUGE_SECONDS = 5.0
-COMMAND_STATES: tuple[CommandState, ...] = ("issued", "planned", "applied", "no_op", "skipped")
 
 
 async def relay_outbox(ports: Ports, publisher: Publisher, guard: Guard, committed: Wakeup) -> None:
@@ -68,8 +66,8 @@ async def set_gauges(ports: Ports, guard: Guard, lags: Callable[[], dict[str, in
     async def measure() -> None:
         tally = await ports.tables.tally()
         metrics = ports.metrics
-        for state in COMMAND_STATES:
-            metrics.set(COMMANDS, tally.commands.get(state, 0), state=state)
+        for state, count in tally.commands.items():
+            metrics.set(COMMANDS, count, state=state)
         metrics.set(MERGES_WAITING, tally.merges_waiting)
         metrics.set(OUTBOX_WAITING, tally.outbox_waiting)
         metrics.set(INDEX_WAITING, tally.index_waiting)

@@ -56,7 +56,7 @@ async def mark_everything(settings: Settings) -> int:
     Raises:
         Misconfigured, TablesUnavailable: the database does not open or answer.
     """
-    tables = await open_tables(settings.database or folders_of(settings).database_url)
+    tables = await open_tables(folders_of(settings).database_url(settings))
     try:
         return await tables.mark_for_index()
     finally:

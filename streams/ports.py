@@ -204,6 +204,11 @@ class Tally:
     oldest_unfinished: datetime | None
     """`recorded_at` of the oldest turn that is not in a terminal state."""
 
+    @property
+    def open_commands(self) -> int:
+        """Commands that are still to be carried out."""
+        return self.commands.get("issued", 0) + self.commands.get("planned", 0)
+
 
 class Transaction(Protocol):
     """Reads and writes under the locks of the transaction's namespaces; all of it commits, or none.

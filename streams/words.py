@@ -115,8 +115,3 @@ def hashed_vector(words: Iterable[str], buckets: int = BUCKETS) -> Vector:
         vector[crc32(word.encode()) % buckets] += 1 + log(count)
     length = float(np.linalg.norm(vector))
     return vector / np.float32(length) if length else vector
-
-
-def lexical_cosine(left: str, right: str) -> float:
-    """Return the cosine of two texts' lexical vectors, in [0, 1]; 0 where either has no content word."""
-    return float(lexical_vector(left) @ lexical_vector(right))

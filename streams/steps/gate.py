@@ -53,10 +53,7 @@ async def gate(batch: Sequence[Placement], ports: Ports) -> Judged:
         admitted = _admitted(unit, known, ports.settings.gate_window)
         if unit.status is Status.GATED:
             judged.gated.append(admitted)
-            closes_kept = (
-                admitted.reply and admitted.previous is not None and admitted.previous.status in KEPT
-            )
-            if closes_kept and ports.settings.count_unit == "exchange":
+            if ports.settings.count_unit == "exchange" and _closes_kept(admitted):
                 judged.forwarded.append(admitted)
         elif unit.status is Status.ADMITTED:
             judged.forwarded.append(admitted)

@@ -72,8 +72,7 @@ async def by_faust(turns: Sequence[Turn], folder: Path, cache: Path, batch_size:
 async def settled(tables, total: int) -> bool:
     tally = await tables.tally()
     done = sum(count for status, count in tally.turns.items() if Status(status).terminal)
-    waiting = tally.commands.get("issued", 0) + tally.commands.get("planned", 0)
-    return done == total and not waiting and not tally.outbox_waiting and not tally.index_waiting
+    return done == total and not tally.open_commands and not tally.outbox_waiting and not tally.index_waiting
 
 
 @pytest.mark.broker

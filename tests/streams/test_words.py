@@ -7,7 +7,6 @@ from lamina.streams.words import (
     BUCKETS,
     STOP_WORDS,
     content,
-    lexical_cosine,
     lexical_vector,
     stem,
     stems,
@@ -57,6 +56,10 @@ def test_vectors_are_float32_of_unit_length():
 
 def test_vectors_are_the_same_in_every_process():
     assert np.flatnonzero(lexical_vector("penicillin")).tolist() == [60]
+
+
+def lexical_cosine(left, right):
+    return float(lexical_vector(left) @ lexical_vector(right))
 
 
 def test_a_text_without_content_words_has_the_zero_vector():
