@@ -1,15 +1,18 @@
 """`Tables` of `lamina.streams.ports` over SQLAlchemy: PostgreSQL in production, SQLite embedded."""
 
+import os
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, exists, func, literal, literal_column, or_, select, tuple_, update
+from filelock import AsyncFileLock, Timeout
+from sqlalchemy import URL, Select, delete, exists, func, literal, literal_column, or_, select, tuple_, update
 
 from lamina.sinks import journal
-from lamina.sinks.database import Database, Statements, chunks, postgres_migrator
+from lamina.sinks.database import WAIT_SECONDS, Database, Statements, chunks, postgres_migrator
 from lamina.sinks.migrate import upgrade
 from lamina.sinks.rows import (
     UNIT_COLUMNS,
@@ -38,6 +41,7 @@ from lamina.sinks.schema import (
 )
 from lamina.sinks.tables_transaction import SqlTransaction, units_by_id
 from lamina.sinks.tally import tally
+from lamina.streams.errors import TablesUnavailable
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Claim, OutboxRow, Request, Tally
 from lamina.streams.records import Command, Link, Status, Unit
@@ -60,7 +64,8 @@ async def open_tables(url: str) -> "SqlTables":
     database = Database(url)
     migrator = postgres_migrator(database.writer.url) if database.postgres else database.writer
     try:
-        await upgrade(migrator)
+        async with _alone(database.writer.url):
+            await upgrade(migrator)
     except BaseException:
         await database.close()
         raise
@@ -68,6 +73,27 @@ async def open_tables(url: str) -> "SqlTables":
         if migrator is not database.writer:
             await migrator.dispose()
     return SqlTables(database)
+
+
+@asynccontextmanager
+async def _alone(url: URL) -> AsyncIterator[None]:
+    """Keep other openers of an SQLite file out, in this process or another, until it has its schema.
+
+    The switch of a new file to WAL heeds no busy timeout, so two first openers at once would collide there.
+
+    Raises:
+        TablesUnavailable: another opener takes longer than anyone waits.
+    """
+    file = Path(url.database or "")
+    if url.get_backend_name() != "sqlite" or not os.access(file.parent, os.W_OK):
+        yield  # PostgreSQL has a lock of its own; a folder of no use is told of by the opening
+        return
+    try:
+        lock = await AsyncFileLock(f"{file}.opening").acquire(timeout=WAIT_SECONDS)
+    except Timeout as exc:
+        raise TablesUnavailable(f"another process has been opening {file} for {WAIT_SECONDS:.0f} s") from exc
+    async with lock:
+        yield
 
 
 class SqlTables:
