@@ -5,15 +5,17 @@ writes says so. It works in a thread, since a long thread takes it a tenth of a 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from lamina.streams.engine import Cluster, Neighbourhood, Node, Proposal, Related
 from lamina.streams.episodes import episode_of, merged_episode
 from lamina.streams.facts import facts_across
-from lamina.streams.records import EpisodeDraft, Plan, Unit
+from lamina.streams.ports import Claim
+from lamina.streams.records import Descriptor, Plan, Unit
 
 
 class ExtractiveEngine:
-    """The `Consolidator` port by rules: quoted episodes, and facts that turns state plainly.
+    """The `Engine` port by rules: quoted episodes, and facts that turns state plainly.
 
     `EpisodeDraft`s rest on all given turns, facts on the turns that state them. A cluster that carries no
     sentence gives an empty plan.
@@ -21,16 +23,62 @@ class ExtractiveEngine:
 
     name = "extractive"
 
-    async def create(self, turns: Sequence[Unit]) -> Plan:
-        """Return one episode of the cluster and the facts of its turns."""
-        return await asyncio.to_thread(self._plan, turns, lambda: episode_of(turns))
-
-    async def merge(self, heads: Sequence[Unit], turns: Sequence[Unit], new: Sequence[Unit]) -> Plan:
+    async def consolidate(self, claim: Claim, cluster: Cluster, related: Related) -> Plan:  # noqa: ARG002
         """Return one episode over all turns, and the facts of the new turns only."""
-        return await asyncio.to_thread(self._plan, new, lambda: merged_episode(heads, turns, new))
+        return await asyncio.to_thread(self._plan, cluster)
 
-    def _plan(self, new: Sequence[Unit], write: Callable[[], EpisodeDraft | None]) -> Plan:
-        episode = write()
+    async def diagnose(
+        self,
+        claim: Claim,  # noqa: ARG002
+        contexts: Sequence[Neighbourhood],
+    ) -> list[tuple[Proposal, ...]]:
+        """Propose nothing."""
+        return [() for _ in contexts]
+
+    async def plan_split(
+        self,
+        claim: Claim,  # noqa: ARG002
+        ordinal: int,  # noqa: ARG002
+        target: Node,  # noqa: ARG002
+        reason: str,  # noqa: ARG002
+    ) -> tuple[str, ...] | None:
+        """Decline."""
+        return ()
+
+    async def describe(self, claim: Claim, ordinal: int, evidence: Sequence[Unit]) -> Descriptor:  # noqa: ARG002
+        """Return the raw text."""
+        return Descriptor(summary=" ".join(turn.text for turn in evidence))
+
+    async def plan_merge(
+        self,
+        claim: Claim,  # noqa: ARG002
+        ordinal: int,  # noqa: ARG002
+        sources: Sequence[Node],  # noqa: ARG002
+        reason: str,  # noqa: ARG002
+    ) -> Descriptor | None:
+        """Decline."""
+        return None
+
+    async def plan_update(
+        self,
+        claim: Claim,  # noqa: ARG002
+        ordinal: int,  # noqa: ARG002
+        current: Node,  # noqa: ARG002
+        superseded: Node,  # noqa: ARG002
+        reason: str,  # noqa: ARG002
+    ) -> Descriptor | None:
+        """Decline."""
+        return None
+
+    async def abstract(self, claim: Claim, ordinal: int, sources: Sequence[Node]) -> Descriptor | None:  # noqa: ARG002
+        """Decline."""
+        return None
+
+    def _plan(self, cluster: Cluster) -> Plan:
+        if cluster.heads:
+            episode = merged_episode(cluster.heads, cluster.told, cluster.turns)
+        else:
+            episode = episode_of(cluster.turns)
         if episode is None:
             return Plan(engine=self.name)
-        return Plan(engine=self.name, episodes=(episode,), facts=facts_across(new))
+        return Plan(engine=self.name, episodes=(episode,), facts=facts_across(cluster.turns))

@@ -45,7 +45,7 @@ class CountPolicy:
     def of(cls, settings: Settings) -> "CountPolicy":
         """Read the policy from the settings."""
         return cls(
-            theta_sim=settings.theta_sim,
+            theta_sim=0.7 if settings.theta_sim == "adaptive" else settings.theta_sim,
             theta_count=settings.theta_count,
             merge_size=settings.merge_size,
             merge_idle=timedelta(seconds=settings.merge_idle_seconds),

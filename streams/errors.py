@@ -69,6 +69,18 @@ class EmbedderUnavailable(Transient):
     reason = "embedder_unavailable"
 
 
+class ModelUnavailable(Transient):
+    """The language model did not answer in time, refused for now, or its connection broke."""
+
+    reason = "model_unavailable"
+
+
+class BudgetSpent(Transient):
+    """The tenant's tokens of this window are spent; `retry_after` is the time to the next one."""
+
+    reason = "budget_spent"
+
+
 class Rejected(LaminaError):
     """The record itself is at fault; it is kept, with its bytes and this reason."""
 
@@ -98,6 +110,12 @@ class InvalidTurn(Rejected):
     """A turn that breaks a rule of the doors: no content, too much of it, an unknown role."""
 
     reason = "invalid_turn"
+
+
+class UnusableReply(Rejected):
+    """The language model answered, and the answer cannot be read as what was asked for."""
+
+    reason = "unusable_reply"
 
 
 class Fatal(LaminaError):

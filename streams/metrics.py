@@ -43,6 +43,44 @@ COMMAND_SECONDS = Metric(
     "lamina_command_seconds", "histogram", "Time to carry out one command.", ("kind",), SECONDS
 )
 DERIVED = Metric("lamina_derived_units_total", "counter", "Units written by consolidation.", ("kind",))
+LLM_CALLS = Metric(
+    "lamina_llm_calls_total",
+    "counter",
+    "Calls to the language model, by what became of them.",
+    ("purpose", "model", "outcome"),
+)
+LLM_TOKENS = Metric(
+    "lamina_llm_tokens_total",
+    "counter",
+    "Tokens of every attempt, by direction.",
+    ("purpose", "model", "direction"),
+)
+LLM_SECONDS = Metric(
+    "lamina_llm_seconds", "histogram", "Time of one call, its repair included.", ("purpose", "model"), SECONDS
+)
+LLM_REPEATED = Metric(
+    "lamina_llm_repeated_total", "counter", "Calls begun again: a crash took them in flight.", ("purpose",)
+)
+LLM_REUSED = Metric(
+    "lamina_llm_reused_total", "counter", "Stored replies used again, not paid.", ("purpose",)
+)
+COMMANDS_PUT_OFF = Metric(
+    "lamina_commands_put_off_total", "counter", "Commands set to wait, by reason.", ("kind", "reason")
+)
+COMMANDS_FINISHED = Metric(
+    "lamina_commands_finished_total", "counter", "Commands that ended, by state.", ("kind", "state")
+)
+DIAGNOSES = Metric(
+    "lamina_topology_diagnoses_total",
+    "counter",
+    "Neighbourhoods, by whether they were diagnosed.",
+    ("outcome",),
+)
+EDITS = Metric("lamina_topology_edits_total", "counter", "Topology edits.", ("operator", "outcome"))
+BUFFER_WAITING = Metric("lamina_buffer_waiting", "gauge", "Units that topology has not looked at.")
+THETA_SIM = Metric(
+    "lamina_theta_sim", "histogram", "θ_sim that exchanges were counted with.", ("mode",), SCORES
+)
 OUTBOX_WAITING = Metric("lamina_outbox_waiting", "gauge", "Committed rows not yet published.")
 INDEXED = Metric("lamina_indexed_units_total", "counter", "Units copied to the vector store.", ("action",))
 INDEX_WAITING = Metric("lamina_index_waiting", "gauge", "Committed units not yet in the vector store.")
@@ -73,6 +111,17 @@ CATALOGUE: tuple[Metric, ...] = (
     COMMANDS,
     COMMAND_SECONDS,
     DERIVED,
+    LLM_CALLS,
+    LLM_TOKENS,
+    LLM_SECONDS,
+    LLM_REPEATED,
+    LLM_REUSED,
+    COMMANDS_PUT_OFF,
+    COMMANDS_FINISHED,
+    DIAGNOSES,
+    EDITS,
+    BUFFER_WAITING,
+    THETA_SIM,
     OUTBOX_WAITING,
     INDEXED,
     INDEX_WAITING,

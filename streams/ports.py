@@ -11,10 +11,24 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from lamina.streams.buffer import Buffered
 from lamina.streams.codec import Matrix, Vector
+from lamina.streams.journal import Budget, Call, JournalEntry, StoredReply
+from lamina.streams.llm import Completion
 from lamina.streams.metrics import Metric
 from lamina.streams.namespace import Namespace
-from lamina.streams.records import Change, Command, CommandState, Kind, Link, Plan, Status, Unit
+from lamina.streams.records import (
+    Change,
+    Command,
+    CommandState,
+    Edit,
+    Kind,
+    Link,
+    LinkType,
+    Status,
+    Unit,
+)
+from lamina.streams.recoverability import Graph
 from lamina.streams.recurrence import Exchange, RecurrenceRows, Thread
 from lamina.streams.topics import Topic
 
@@ -84,6 +98,8 @@ class Point:
     speaker: str
     said_at: datetime
     dense: Vector
+    summary: Vector | None = None
+    """Of the summary beside the words; a query's score is the better of the two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +146,9 @@ class VectorStore(Protocol):
 
     async def present(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those of the ids that the store holds."""
+
+    async def vectors(self, ids: Collection[UUID]) -> dict[UUID, Vector]:
+        """Return the `dense` vectors of those points that the store holds."""
 
     async def count(self) -> int:
         """Return the number of points."""
@@ -269,8 +288,49 @@ class Transaction(Protocol):
     async def issue_commands(self, commands: Sequence[Command]) -> None:
         """Write new commands to the journal (state `issued`) and to the outbox."""
 
-    async def finish_command(self, claim: Claim, state: CommandState, plan: Mapping[str, Any] | None) -> bool:
+    async def finish_command(
+        self,
+        claim: Claim,
+        state: CommandState,
+        plan: Mapping[str, Any] | None,
+        *,
+        edits: Sequence[Edit] = (),
+        note: str | None = None,
+    ) -> bool:
         """Record the end of a claimed command; False when a newer fence took the lane: write nothing then."""
+
+    async def delete_links(self, links: Sequence[Link]) -> None:
+        """Delete links by source, target and type; those that do not exist are ignored."""
+
+    async def threads_of(self, namespace: Namespace, heads: Collection[UUID]) -> list[Thread]:
+        """Return the threads that have one of the episodes as a head, oldest first."""
+
+    async def exchanges(self, ids: Collection[UUID]) -> list[Exchange]:
+        """Return exchanges by id, whatever their state, in the order in which they were first observed."""
+
+    async def push_buffer(self, namespace: Namespace, rows: Sequence[Buffered]) -> None:
+        """Add units to the topology buffer; one that was ever pushed is left as it is."""
+
+    async def buffer(self, namespace: Namespace) -> list[Buffered]:
+        """Return the buffered units that no command has claimed, in the order in which they were pushed."""
+
+    async def claim_buffer(self, units: Collection[UUID], command: UUID) -> None:
+        """Give buffered units to a command: no other takes them."""
+
+    async def count_sessions(self, namespace: Namespace, more: int, *, reset: bool = False) -> int:
+        """Add to the sessions begun since topology last looked; return the sum; `reset` then sets it to 0."""
+
+    async def entry(self, command: UUID) -> JournalEntry | None:
+        """Return a command's journal entry, without its history and replies."""
+
+    async def entries_after(self, namespace: Namespace, ordinal: int) -> list[JournalEntry]:
+        """Return the namespace's applied commands issued after the given one, in order, without replies."""
+
+    async def record_edits(self, command: UUID, edits: Sequence[Edit]) -> None:
+        """Rewrite a finished command's edits (to mark those that were undone)."""
+
+    async def record_undo(self, command: Command, edits: Sequence[Edit], at: datetime) -> None:
+        """Write an applied `undo` command to the journal and take the lane from whoever works in it."""
 
     async def record_changes(self, changes: Sequence[tuple[Unit, str]], at: datetime) -> list[Change]:
         """Give each (unit, change type) the namespace's next seq and write it to the outbox."""
@@ -326,8 +386,77 @@ class Tables(Protocol):
     async def claim(self, owner: str, now: datetime, lease_seconds: float) -> Claim | None:
         """Take the oldest planned command of a namespace whose lane is free, and that lane with it."""
 
+    async def renew(self, claim: Claim, now: datetime, lease_seconds: float) -> bool:
+        """Hold the lane for longer; False when it is no longer this claim's."""
+
     async def release(self, claim: Claim) -> None:
         """Give the lane back; the command stays planned unless it was finished."""
+
+    async def put_off(
+        self, claim: Claim, not_before: datetime, note: str, now: datetime, *, attempt: bool = False
+    ) -> int:
+        """Set a claimed command to `waiting` and free its lane; return its attempts.
+
+        Args:
+            claim: of the command; nothing is written when the lane is lost.
+            not_before: when it may be claimed again.
+            note: why.
+            now: the time of the transition.
+            attempt: count it as a failed attempt (an unusable reply), not as an outage.
+        """
+
+    async def begin_call(self, call: Call, budget: Budget | None, now: datetime) -> StoredReply:
+        """Record that a call is about to be made, holding its estimate of the tenant's budget.
+
+        A call that has ended is returned with its completion, and nothing is recorded. One that was begun and
+        never ended is begun again: its estimate is held already, and `asked` tells.
+
+        Raises:
+            BudgetSpent: the tenant has spent the window's tokens; nothing was recorded.
+        """
+
+    async def end_call(self, call: Call, completion: Completion, now: datetime) -> None:
+        """Store a reply and settle its estimate to what it cost."""
+
+    async def spent(self, tenant: str, budget: Budget, now: datetime) -> int:
+        """Return the tenant's tokens of this window, held ones included."""
+
+    async def journal(
+        self,
+        prefix: str = "",
+        *,
+        states: Collection[CommandState] = (),
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[JournalEntry]:
+        """Return entries of namespaces with the prefix, newest first, without replies; `before` pages on."""
+
+    async def journal_entry(self, command: UUID) -> JournalEntry | None:
+        """Return one entry with its history and replies."""
+
+    async def idle_buffers(self, pushed_before: datetime, limit: int) -> list[Namespace]:
+        """Return namespaces whose unclaimed buffered units were all pushed before the given time."""
+
+    async def namespaces(
+        self, prefix: str = "", after: Namespace | None = None, limit: int = 1000
+    ) -> list[Namespace]:
+        """Return namespaces in order, paged."""
+
+    async def links_from(
+        self, namespace: Namespace, units: Collection[UUID], types: Collection[LinkType] = ()
+    ) -> list[Link]:
+        """Return the links that leave the units (of these types, or all), in order."""
+
+    async def links_to(
+        self, namespace: Namespace, units: Collection[UUID], types: Collection[LinkType] = ()
+    ) -> list[Link]:
+        """Return the links that enter the units (of these types, or all), in order."""
+
+    async def visible_units(self, namespace: Namespace, kinds: Collection[Kind]) -> list[Unit]:
+        """Return the visible units of these kinds, oldest position and ordinal first."""
+
+    async def graph(self, namespace: Namespace) -> Graph:
+        """Return the units and links of a namespace."""
 
     async def idle_namespaces(self, observed_before: datetime, limit: int) -> list[Namespace]:
         """Return namespaces with pending exchanges, all of a thread observed before the given time."""
@@ -374,21 +503,3 @@ class Tables(Protocol):
 
     async def close(self) -> None:
         """Close all connections."""
-
-
-class Consolidator(Protocol):
-    """The engine that writes episodes and facts; `name` stands on every unit it wrote."""
-
-    name: str
-
-    async def create(self, turns: Sequence[Unit]) -> Plan:
-        """Propose episodes and facts for a promoted cluster, given its turns in time order."""
-
-    async def merge(self, heads: Sequence[Unit], turns: Sequence[Unit], new: Sequence[Unit]) -> Plan:
-        """Propose the next version of a thread's episode, and the facts of its new turns.
-
-        Args:
-            heads: the episodes that the thread stands for now.
-            turns: all turns that those episodes rest on, in time order.
-            new: the turns of the exchanges to merge, in time order.
-        """

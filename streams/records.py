@@ -70,6 +70,14 @@ TimeSource = Literal["given", "zoneless", "missing", "future"]
 """How `said_at` came about; all but `given` are flagged to the reader."""
 
 
+class Span(Record):
+    """A verbatim part of a turn: characters `start` to `end` (exclusive) of its text."""
+
+    turn: UUID
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+
 class Unit(Record):
     """A memory: a turn, or an episode, fact or abstract derived from turns.
 
@@ -88,6 +96,9 @@ class Unit(Record):
     role: Role = "user"
     speaker: str = ""
     text: str
+    summary: str | None = None
+    """A turn's regenerable form, indexed beside its words: references and dates resolved (SimpleMem eq. 3),
+    or its descriptor (All-Mem app. C.1). A derived unit's `text` is its summary, so this stays None."""
     keywords: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     topic: str | None = None
@@ -98,6 +109,8 @@ class Unit(Record):
     object: str | None = None
     evidence: tuple[UUID, ...] = ()
     """Turn ids this unit rests on, in time order; empty for a turn, which is its own evidence."""
+    spans: tuple[Span, ...] = ()
+    """The parts of those turns it rests on, where it is not all of them (a sibling of a split)."""
     said_at: datetime
     time_source: TimeSource = "given"
     occurred_from: datetime | None = None
@@ -164,8 +177,11 @@ class Link(Record):
     """Cosine similarity for `semantic`, else 1."""
 
 
-CommandKind = Literal["promote", "merge"]
-CommandState = Literal["issued", "planned", "applied", "no_op", "skipped"]
+CommandKind = Literal["promote", "merge", "topology", "undo"]
+CommandState = Literal["issued", "planned", "waiting", "applied", "no_op", "skipped"]
+CommandReason = Literal[
+    "recurrence", "salience", "merge_full", "merge_idle", "sessions", "buffer_full", "buffer_idle", "operator"
+]
 
 
 class Command(Record):
@@ -174,12 +190,17 @@ class Command(Record):
     id: UUID
     namespace: Namespace
     kind: CommandKind
-    thread: UUID
-    exchanges: tuple[UUID, ...]
+    thread: UUID | None = None
+    """The thread of `promote` and `merge`."""
+    exchanges: tuple[UUID, ...] = ()
     """Recurrence rows claimed by this command."""
-    evidence: tuple[UUID, ...]
+    evidence: tuple[UUID, ...] = ()
     """Turn ids of those exchanges, in time order."""
-    reason: Literal["recurrence", "salience", "merge_full", "merge_idle"]
+    units: tuple[UUID, ...] = ()
+    """Buffered units that `topology` looks at, in the order in which they were buffered."""
+    target: UUID | None = None
+    """The command that `undo` reverses."""
+    reason: CommandReason
     position: int
     """The namespace's position when the command was issued."""
     issued_at: datetime
@@ -221,6 +242,14 @@ class Placement(BaseModel):
     recorded_at: datetime
 
 
+class Resolution(Record):
+    """A turn with its references and relative dates resolved (SimpleMem eq. 3)."""
+
+    turn: UUID
+    text: str
+    """Phrase and range both kept: "yesterday (2023-07-01)"."""
+
+
 class EpisodeDraft(Record):
     """An episode as an engine proposes it (RecMem eq. 7): a dated narrative of one topic and its turns."""
 
@@ -244,6 +273,8 @@ class FactDraft(Record):
     valid_from: datetime
     occurred_from: datetime | None = None
     occurred_to: datetime | None = None
+    single: bool | None = None
+    """Whether the relation holds one object at a time; None where the relation's name decides."""
 
 
 class Plan(Record):
@@ -252,8 +283,43 @@ class Plan(Record):
     engine: str
     episodes: tuple[EpisodeDraft, ...] = ()
     facts: tuple[FactDraft, ...] = ()
+    resolved: tuple[Resolution, ...] = ()
+    note: str | None = None
+    """Why the engine declined, or what of its reply was left out as ungrounded."""
 
     @property
     def drafts(self) -> tuple[EpisodeDraft | FactDraft, ...]:
         """Episodes, then facts: the order that numbers the derived units."""
         return (*self.episodes, *self.facts)
+
+
+class Descriptor(Record):
+    """A regenerable description of a unit (All-Mem §3.1): its summary and keywords."""
+
+    summary: str
+    keywords: tuple[str, ...] = ()
+
+
+Operator = Literal["promote", "merge", "split", "update", "abstract"]
+"""What was done to the bank. Of a `merge` command: the next version of a thread's episode (RecMem eq. 6);
+of a `topology` command: redundant units under one representative (All-Mem app. A.2)."""
+
+
+class Edit(Record):
+    """One thing that a command did, or declined to do: what `lamina journal` explains and `undo` reverses."""
+
+    operator: Operator
+    targets: tuple[UUID, ...] = ()
+    """Split: the unit; merge, abstract: the sources; update: (current, superseded)."""
+    outcome: Literal["executed", "skipped", "no_op"]
+    reason: str
+    confidence: float | None = None
+    created: tuple[UUID, ...] = ()
+    before: tuple[Unit, ...] = ()
+    """Units that were archived or refreshed, as they were."""
+    added: tuple[Link, ...] = ()
+    removed: tuple[Link, ...] = ()
+    heads: dict[UUID, tuple[UUID, ...]] = Field(default_factory=dict)
+    """Heads of the threads that it moved, as they were."""
+    undone_by: UUID | None = None
+    """The `undo` command that reversed it."""

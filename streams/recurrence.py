@@ -43,6 +43,8 @@ class Thread:
     promoted: UUID | None
     """The command that promotes it; None while a salient thread waits for its debounce."""
     heads: tuple[UUID, ...] = ()
+    closed: bool = False
+    """Whether it takes no more exchanges: the engine found no episode in it."""
 
 
 @dataclass(frozen=True, slots=True)

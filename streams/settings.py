@@ -86,7 +86,9 @@ class Settings(BaseModel):
         default=8, ge=0, le=64, description="Out-degree cap of semantic links (All-Mem)"
     )
     count_unit: Literal["exchange", "turn"] = Field(default="exchange", description="What recurrence counts")
-    theta_sim: float = Field(default=0.7, ge=0, le=1, description="θ_sim: cosine from which two are similar")
+    theta_sim: float | Literal["adaptive"] = Field(
+        default=0.7, description="θ_sim: cosine from which two are similar; `adaptive`: set per namespace"
+    )
     theta_count: int = Field(default=5, ge=2, description="θ_count: similar exchanges that promote a cluster")
     salience: bool = Field(
         default=True, description="What matters is promoted without recurring; off: RecMem as published"
@@ -102,6 +104,73 @@ class Settings(BaseModel):
     # consolidate
     executors: int = Field(default=4, ge=1, description="Commands carried out at once, one per namespace")
     lease_seconds: float = Field(default=60.0, gt=0, description="Lease of a namespace's lane")
+
+    llm_model: str = Field(
+        default="", description="Chat model that consolidates; empty: by rules (extractive)"
+    )
+    llm_base_url: str = Field(default="", description="OpenAI-compatible endpoint; empty: OpenAI's own")
+    llm_api_key: str = Field(default="", description="Its key", repr=False)
+    llm_timeout_seconds: float = Field(
+        default=60.0, gt=0, description="Hard limit of one call, the repair its own"
+    )
+    llm_calls_at_once: int = Field(default=8, ge=1, description="Calls of one process on their way at once")
+    llm_budget_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="Tokens a tenant may spend per window, checked before a call; 0: no limit",
+    )
+    llm_budget_window_seconds: float = Field(default=86_400.0, gt=0, description="The window of that budget")
+    llm_command_attempts: int = Field(
+        default=3, ge=1, description="Unusable replies after which a command is skipped"
+    )
+    llm_retry_seconds: float = Field(
+        default=30.0, gt=0, description="Wait of a command whose model does not answer and names no delay"
+    )
+    episodic: Literal["fused", "faithful"] = Field(
+        default="fused", description="One call for episodes and facts, or RecMem's separate calls"
+    )
+    known_facts: int = Field(default=10, ge=0, description="Known facts shown to the refiner (RecMem eq. 8)")
+
+    # topology
+    topology: bool = Field(default=True, description="Edit what was consolidated (All-Mem); off: never")
+    topology_kinds: Literal["derived", "all"] = Field(
+        default="derived", description="What topology may archive: derived units, or turns too (All-Mem)"
+    )
+    topology_sessions: int = Field(
+        default=3, ge=1, description="Sessions after which topology looks (All-Mem)"
+    )
+    topology_buffer: int = Field(default=64, ge=2, description="Buffered units after which it looks at once")
+    topology_idle_seconds: float = Field(default=3600.0, gt=0, description="Quiet time after which it looks")
+    topology_anchors: int = Field(
+        default=10, ge=1, description="k: anchors of a neighbourhood (All-Mem eq. 4)"
+    )
+    diagnose: Literal["drift", "all"] = Field(
+        default="drift",
+        description="Neighbourhoods that are diagnosed: with a measured signal, or all (All-Mem)",
+    )
+    theta_split: float = Field(default=0.9, ge=0, le=1, description="θ_op: confidence that accepts a split")
+    theta_merge: float = Field(default=0.9, ge=0, le=1, description="θ_op: confidence that accepts a merge")
+    theta_update: float = Field(
+        default=0.9, ge=0, le=1, description="θ_op: confidence that accepts an update"
+    )
+    merge_redundancy: float = Field(
+        default=0.7, ge=0, le=1, description="Mean cosine to the centroid that a merge needs"
+    )
+    sibling_links: int = Field(
+        default=8, ge=1, le=64, description="Out-degree cap of sibling links (All-Mem)"
+    )
+    abstraction: Literal["pairwise", "mean", "off"] = Field(
+        default="pairwise", description="What triggers an abstract: affinity of each pair, or mean similarity"
+    )
+    abstraction_threshold: float = Field(
+        default=0.85, ge=0, le=1, description="τ_cluster: affinity that abstracts (SimpleMem table 6)"
+    )
+    abstraction_beta: float = Field(
+        default=0.7, ge=0, le=1, description="β: weight of similarity against closeness in time (ours)"
+    )
+    abstraction_decay: float = Field(
+        default=0.1, ge=0, description="λ: decay per day of distance (SimpleMem table 6; the day is ours)"
+    )
 
     # recall
     k_sub: int = Field(default=10, ge=1, description="Exchanges that `tiers` takes (RecMem §3.5)")

@@ -7,8 +7,10 @@ from typing import Literal
 
 from lamina.streams.codec import Matrix
 from lamina.streams.consolidation import Applied, Current, apply, evidence_of, pairs_of
+from lamina.streams.engine import Cluster
 from lamina.streams.errors import Rejected
 from lamina.streams.metrics import DERIVED
+from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Claim, Query, Transaction
 from lamina.streams.records import Command, Link, Plan, Status, Unit
 from lamina.streams.recurrence import Thread
@@ -42,7 +44,7 @@ async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool
     if await ports.tables.has_unindexed([command.namespace]):
         await index([command.namespace], {}, ports)
     heads = await _heads(await _thread(command, ports), command, ports)
-    plan = await _plan(command, heads, ports)
+    plan = await _plan(claim, heads, ports)
     texts = [draft.text for draft in plan.drafts]
     vectors = await ports.embedder.embed(texts) if texts else None
     now = ports.clock.now()
@@ -68,8 +70,8 @@ async def consolidate(claim: Claim, ports: Ports, replaces: Callable[[str], bool
 
 async def _thread(command: Command, ports: Ports) -> Thread:
     """Return the command's thread as it is at this moment."""
-    thread = await ports.tables.thread(command.namespace, command.thread)
-    if thread is None:
+    thread = command.thread and await ports.tables.thread(command.namespace, command.thread)
+    if not thread:
         raise Rejected(f"command {command.id} names thread {command.thread}, which does not exist")
     return thread
 
@@ -80,14 +82,29 @@ async def _heads(thread: Thread, command: Command, ports: Ports) -> list[Unit]:
     return [units[head] for head in thread.heads]
 
 
-async def _plan(command: Command, heads: list[Unit], ports: Ports) -> Plan:
+async def _plan(claim: Claim, heads: list[Unit], ports: Ports) -> Plan:
+    command = claim.command
     keys = [key for head in heads for key in head.evidence]
     units = await ports.tables.units(command.namespace, {*keys, *command.evidence})
-    new = _in_order(units[key] for key in command.evidence if key in units)
-    if not heads:
-        return await ports.engine.create(new)
-    told = _in_order(units[key] for key in dict.fromkeys(keys) if key in units)
-    return await ports.engine.merge(heads, told, new)
+    cluster = Cluster(
+        turns=tuple(_in_order(units[key] for key in command.evidence if key in units)),
+        heads=tuple(heads),
+        told=tuple(_in_order(units[key] for key in dict.fromkeys(keys) if key in units)),
+    )
+
+    async def related(text: str) -> tuple[Unit, ...]:
+        return await _known_facts(command.namespace, text, ports)
+
+    return await ports.engine.consolidate(claim, cluster, related)
+
+
+async def _known_facts(namespace: Namespace, text: str, ports: Ports) -> tuple[Unit, ...]:
+    """Return the visible facts nearest to a text (RecMem eq. 8)."""
+    (vector,) = await ports.embedder.embed([text])
+    query = Query(namespace, vector, ("fact",), ports.settings.known_facts)
+    (hits,) = await ports.store.search([query])
+    units = await ports.tables.units(namespace, [hit.id for hit in hits])
+    return tuple(units[hit.id] for hit in hits if hit.id in units and units[hit.id].visible)
 
 
 def _in_order(turns: Iterable[Unit]) -> list[Unit]:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from lamina.streams.ports import Clock, Consolidator, Embedder, Metrics, Tables, VectorStore
+from lamina.streams.engine import Engine
+from lamina.streams.ports import Clock, Embedder, Metrics, Tables, VectorStore
 from lamina.streams.settings import Settings
 
 
@@ -14,6 +15,6 @@ class Ports:
     tables: Tables
     store: VectorStore
     embedder: Embedder
-    engine: Consolidator
+    engine: Engine
     clock: Clock
     metrics: Metrics
