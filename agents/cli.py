@@ -1,4 +1,4 @@
-"""The command line: `lamina up | demo | ingest | search | ask | doctor | worker | bench`."""
+"""The command line: `lamina up | demo | ingest | search | ask | journal | undo | verify | doctor | …`."""
 
 import asyncio
 import logging
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from lamina.agents.cli_bench import bench
 from lamina.agents.cli_common import console, run, say, settings_of
+from lamina.agents.cli_journal import register
 from lamina.agents.connection import connected
 from lamina.agents.demo import demo
 from lamina.agents.doctor import examine
@@ -25,6 +26,7 @@ from lamina.agents.worker import Part, mark_everything, store_command, working
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Streaming long-term memory for agents.")
 app.add_typer(bench, name="bench")
+register(app)
 
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the embedded system; default: your own.")]
 Port = Annotated[int | None, typer.Option(help="Port of the HTTP service; 0 takes a free one.")]

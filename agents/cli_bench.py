@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,13 +10,18 @@ import orjson
 import typer
 from rich.console import Console, RenderableType
 
-from lamina.agents.cli_common import console, run, settings_of
+from lamina.agents.cli_common import console, progress_on, run, settings_of
 from lamina.agents.folders import folders_of
 from lamina.agents.outside import open_embedder
+from lamina.bench.construction import Rig, build
 from lamina.bench.gate import gate_tables, run_gate
+from lamina.bench.modes import MODES
 from lamina.bench.recurrence import as_json, as_table, recurrence_table
+from lamina.bench.rehearsal import RehearsalModel
+from lamina.bench.tokens import Tokenizer, open_tokenizer
 from lamina.sinks.prometheus import PrometheusMetrics
 from lamina.streams.gate import GatePolicy
+from lamina.streams.llm import LanguageModel
 from lamina.streams.ports import Embedder
 from lamina.streams.settings import Settings
 
@@ -24,6 +30,14 @@ bench = typer.Typer(no_args_is_help=True, help="Measure; every figure is printed
 Data = Annotated[Path, typer.Option(help="Folder of LoCoMo conversations (*.json).", exists=True)]
 WIDTH = 140
 """Columns of a table that is not printed to a terminal."""
+
+
+class Store(StrEnum):
+    """Where a benchmark keeps vectors: Qdrant Edge in a process of its own, or this process's memory."""
+
+    EDGE = "edge"
+    MEMORY = "memory"
+
 
 Measure = Callable[[], Coroutine[Any, Any, tuple[RenderableType, dict[str, Any]]]]
 
@@ -54,6 +68,46 @@ def recurrence(data: Data, json: Json = None) -> None:
         return as_table(rows, embedder.name), as_json(rows, embedder.name)
 
     _show(measure, json)
+
+
+@bench.command()
+def construction(
+    data: Data,
+    modes: Annotated[str, typer.Option(help=f"Which, by comma: {', '.join(MODES)}.")] = ",".join(MODES),
+    store: Annotated[Store, typer.Option(help="Vector store of every mode.")] = Store.EDGE,
+    json: Json = None,
+) -> None:
+    """Show what building memory costs: units, edits, calls, tokens and seconds, mode beside mode."""
+    settings = settings_of()
+    chosen = [mode for mode in MODES.values() if mode.name in modes.split(",")]
+    if unknown := set(modes.split(",")) - set(MODES):
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: choose from {', '.join(MODES)}")
+
+    async def measure() -> tuple[RenderableType, dict[str, Any]]:
+        tokenizer = open_tokenizer(folders_of(settings).cache)
+        async with _embedder(settings) as embedder, _model(settings, tokenizer) as model:
+            rig = Rig(settings, embedder, model, store.value)
+            with progress_on(Console(stderr=True), transient=True) as progress:
+                report = await build(data, chosen, rig, tokenizer.name, progress)
+        return report.tables(), report.json()
+
+    _show(measure, json)
+
+
+@asynccontextmanager
+async def _model(settings: Settings, tokenizer: Tokenizer) -> AsyncIterator[LanguageModel]:
+    """Give the configured model, else the rehearsal model."""
+    if not settings.llm_model:
+        yield RehearsalModel(tokenizer)
+        return
+    # The openai package takes 0.7 s to import, which only who configures a model shall wait for.
+    from lamina.sinks.llm_openai import open_openai_model  # noqa: PLC0415
+
+    model = open_openai_model(settings, PrometheusMetrics())
+    try:
+        yield model
+    finally:
+        await model.close()
 
 
 @asynccontextmanager

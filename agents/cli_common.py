@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lamina.query.client import ServiceError
@@ -17,12 +17,20 @@ from lamina.streams.settings import Settings
 
 console = Console()
 
+TABLE_WIDTH = 140
+"""Columns of a table that is not printed to a terminal."""
+
 T = TypeVar("T")
 
 
 def say(text: str, *, style: str = "") -> None:
     """Print a line as it is: brackets are no markup, and a long line is not broken."""
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(table: RenderableType) -> None:
+    """Print a table; a file or pipe has no width of its own, so there it is not squeezed into 80 columns."""
+    (console if console.is_terminal else Console(width=TABLE_WIDTH)).print(table)
 
 
 def progress_on(console: Console, *, transient: bool = False) -> Progress:

@@ -1,20 +1,24 @@
 """Executors: carry out planned commands, one lane per namespace, several namespaces at once.
 
-LLM calls run here and never in a Faust agent: one slow agent stalls every agent of its process.
+LLM calls run here and never in a Faust agent: one slow agent stalls every agent of its process. The lease is
+renewed while a command runs; a command that waits for its model holds nothing here.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from uuid import uuid4
 
 from lamina.agents.guard import Guard
 from lamina.agents.wakeup import Wakeup
+from lamina.streams.errors import Transient
 from lamina.streams.facts import replaces
-from lamina.streams.metrics import COMMAND_SECONDS
+from lamina.streams.metrics import COMMAND_SECONDS, COMMANDS_FINISHED
 from lamina.streams.ports import Claim
-from lamina.streams.steps.consolidate import consolidate
+from lamina.streams.steps.carry_out import carry_out
 from lamina.streams.steps.ports import Ports
+from lamina.streams.steps.release import release
 
 log = logging.getLogger(__name__)
 
@@ -71,27 +75,63 @@ class Executors:
         return claim
 
     async def _carry_out(self, claim: Claim) -> None:
+        """Carry out a command and hold its lane meanwhile; when another has taken the lane, drop the work."""
         loop = asyncio.get_running_loop()
         started = loop.time()
+        work = asyncio.create_task(self._work(claim))
+        hold = asyncio.create_task(self._hold(claim))
+        try:
+            await asyncio.wait({work, hold}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                log.warning("command %s: its lane was lost", claim.command.id)
+        finally:
+            for task in (work, hold):
+                task.cancel()
+            ended = await asyncio.gather(work, hold, return_exceptions=True)
+        for fault in ended:
+            if isinstance(fault, Exception):
+                raise fault
+        self._ports.metrics.observe(COMMAND_SECONDS, loop.time() - started, kind=claim.command.kind)
 
+    async def _work(self, claim: Claim) -> None:
         async def execute() -> None:
-            outcome = await consolidate(claim, self._ports, replaces)
-            log.debug("command %s: %s", claim.command.id, outcome.state)
+            outcome = await carry_out(claim, self._ports, replaces)
+            log.debug("command %s: %s %s", claim.command.id, outcome.state, outcome.note or "")
 
         fault = await self._guard.attempt("executor", execute)
         if fault is not None:
             await self._give_up(claim, fault)
-        self._ports.metrics.observe(COMMAND_SECONDS, loop.time() - started, kind=claim.command.kind)
+
+    async def _hold(self, claim: Claim) -> None:
+        """Renew the lease until another owner has the lane; an outage leaves it to run out."""
+        lease, command = self._ports.settings.lease_seconds, claim.command.id
+        held, entry = True, None
+        while held:
+            await asyncio.sleep(lease / 3)
+            try:
+                held = await self._ports.tables.renew(claim, self._ports.clock.now(), lease)
+                entry = None if held else await self._ports.tables.journal_entry(command)
+            except Transient as fault:
+                log.warning("command %s: its lease was not renewed: %s", command, fault)
+        if entry is not None and entry.state in {"applied", "no_op", "skipped"}:
+            await asyncio.Event().wait()  # it has ended; what is left of the work is the copy to the store
 
     async def _give_up(self, claim: Claim, fault: Exception) -> None:
         """Skip a command that failed for good, with the reason in the journal; else give the lane back."""
-        poison = await self._guard.is_poison(f"command/{claim.command.id}", fault)
+        note = f"{type(fault).__name__}: {fault}"[:500]
+        if not await self._guard.is_poison(f"command/{claim.command.id}", fault):
+            await self._guard.attempt("executor", partial(self._ports.tables.release, claim))
+            return
 
-        async def end() -> None:
-            if not poison:
-                await self._ports.tables.release(claim)
-                return
+        async def skip() -> None:
+            await release(claim, self._ports, "skipped", note)
+
+        async def skip_only() -> None:
             async with self._ports.tables.transaction([claim.command.namespace]) as tx:
-                await tx.finish_command(claim, "skipped", {"fault": f"{type(fault).__name__}: {fault}"})
+                await tx.finish_command(claim, "skipped", None, note=note)
 
-        await self._guard.attempt("executor", end)
+        failed = await self._guard.attempt("executor", skip)
+        if failed is not None:  # what is wrong with it is wrong with its exchanges, too: let the others go on
+            log.error("command %s: its exchanges are not released: %r", claim.command.id, failed)
+            await self._guard.attempt("executor", skip_only)
+        self._ports.metrics.count(COMMANDS_FINISHED, kind=claim.command.kind, state="skipped")

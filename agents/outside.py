@@ -21,8 +21,9 @@ from lamina.sinks.publisher import KafkaPublisher
 from lamina.sinks.qdrant_edge import connect_edge, open_edge
 from lamina.sinks.system_clock import SystemClock
 from lamina.sinks.tables import open_tables
+from lamina.streams.engine import Engine
 from lamina.streams.errors import Fatal
-from lamina.streams.ports import Embedder, Metrics, Publisher, VectorStore
+from lamina.streams.ports import Clock, Embedder, Metrics, Publisher, Tables, VectorStore
 from lamina.streams.settings import Settings
 from lamina.streams.steps.ports import Ports
 
@@ -74,7 +75,8 @@ async def outside(
             settings=settings,
             stop=stop,
         )
-        ports = Ports(settings, tables, store, embedder, ExtractiveEngine(), clock, metrics)
+        engine = await _engine(settings, tables, clock, metrics, stack)
+        ports = Ports(settings, tables, store, embedder, engine, clock, metrics)
         yield Outside(ports, publisher, guard, metrics, bootstrap)
 
 
@@ -107,6 +109,22 @@ async def open_embedder(settings: Settings, cache: Path, metrics: Metrics) -> Em
         return open_openai_embedder(settings, metrics)
     await asyncio.to_thread(writable, cache, "LAMINA_CACHE_DIR")
     return await open_onnx_embedder(settings, cache, metrics)
+
+
+async def _engine(
+    settings: Settings, tables: Tables, clock: Clock, metrics: Metrics, stack: AsyncExitStack
+) -> Engine:
+    """Open what consolidates: the chat model that the settings name, else rules."""
+    if not settings.llm_model:
+        return ExtractiveEngine()
+    from lamina.sinks.llm_openai import open_openai_model  # noqa: PLC0415  # as for the embedder
+    from lamina.sinks.llm_prompted import PromptedEngine  # noqa: PLC0415
+    from lamina.sinks.replies import asking  # noqa: PLC0415
+
+    model = open_openai_model(settings, metrics)
+    stack.push_async_callback(model.close)
+    asks = asking(model, tables, clock, metrics, settings)
+    return PromptedEngine(asks, model.name, settings.episodic)
 
 
 async def _store(settings: Settings, data: Path, embedder: Embedder) -> VectorStore:

@@ -23,7 +23,13 @@ from lamina.agents.intake import intake_step
 from lamina.agents.outside import Outside, api_of, outside
 from lamina.agents.recovery import republish_unfinished
 from lamina.agents.remember import remember_step
-from lamina.agents.upkeep import issue_idle_merges, relay_outbox, set_gauges, sweep_index
+from lamina.agents.upkeep import (
+    issue_idle_merges,
+    issue_idle_topology,
+    relay_outbox,
+    set_gauges,
+    sweep_index,
+)
 from lamina.agents.wakeup import Wakeup
 from lamina.agents.watchdog import watched
 from lamina.sinks.kafka_topics import ensure_topics
@@ -137,6 +143,7 @@ async def _workers(
         attach(app, ADMITTED, embed_step(ports, publisher), guard, settings)
         attach(app, EMBEDDED, remember_step(ports, cache, committed.set), guard, settings)
         loops += [issue_idle_merges(ports, guard, committed), sweep_index(ports, guard)]
+        loops.append(issue_idle_topology(ports, guard, committed))
     if "consolidate" in roles:
         executors = Executors(ports, guard, committed.set)
         attach(app, CONSOLIDATION, intake_step(ports, executors.wake), guard, settings)

@@ -1,7 +1,7 @@
 """Upkeep: the background loops beside the steps.
 
-The outbox relay, idle merges by the wall clock, the sweep of units that a crash left unindexed, and the
-gauges. Each runs through the guard, so an outage pauses it and never ends it.
+The outbox relay, idle merges and topology buffers by the wall clock, the sweep of units that a crash left
+unindexed, and the gauges. Each runs through the guard, so an outage pauses it and never ends it.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from lamina.agents.guard import Guard
 from lamina.agents.wakeup import Wakeup
 from lamina.sinks.outbox import relay
 from lamina.streams.metrics import (
+    BUFFER_WAITING,
     COMMANDS,
     INDEX_WAITING,
     LAG,
@@ -20,6 +21,7 @@ from lamina.streams.metrics import (
     OUTBOX_WAITING,
 )
 from lamina.streams.ports import Publisher
+from lamina.streams.steps.buffer import issue_idle_buffers
 from lamina.streams.steps.index import sweep
 from lamina.streams.steps.ports import Ports
 from lamina.streams.steps.remember import ripen
@@ -51,6 +53,17 @@ async def issue_idle_merges(ports: Ports, guard: Guard, committed: Wakeup) -> No
     await _every(IDLE_CHECK_SECONDS, guard, "idle", check)
 
 
+async def issue_idle_topology(ports: Ports, guard: Guard, committed: Wakeup) -> None:
+    """Let topology look at buffers that have not grown for a while by the wall clock."""
+
+    async def check() -> None:
+        idle = timedelta(seconds=ports.settings.topology_idle_seconds)
+        if await issue_idle_buffers(ports.clock.now() - idle, ports):
+            committed.set()
+
+    await _every(IDLE_CHECK_SECONDS, guard, "idle_buffers", check)
+
+
 async def sweep_index(ports: Ports, guard: Guard) -> None:
     """Copy units that a crash or an outage left marked."""
 
@@ -69,6 +82,7 @@ async def set_gauges(ports: Ports, guard: Guard, lags: Callable[[], dict[str, in
         for state, count in tally.commands.items():
             metrics.set(COMMANDS, count, state=state)
         metrics.set(MERGES_WAITING, tally.merges_waiting)
+        metrics.set(BUFFER_WAITING, tally.buffer_waiting)
         metrics.set(OUTBOX_WAITING, tally.outbox_waiting)
         metrics.set(INDEX_WAITING, tally.index_waiting)
         oldest = tally.oldest_unfinished

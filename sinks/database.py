@@ -142,6 +142,13 @@ class Database:
             raise TablesUnavailable(f"another writer has held SQLite for {WAIT_SECONDS:.0f} s") from exc
 
 
+class Opened:
+    """An open database: what every part of the tables shares."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
 def sqlite_writer(url: URL | str) -> AsyncEngine:
     """Return an engine whose every transaction holds SQLite's one write lock from its first statement."""
     engine = create_async_engine(

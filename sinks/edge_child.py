@@ -56,9 +56,13 @@ from lamina.sinks.edge_protocol import (
     read_frame,
 )
 
-_VECTOR = "dense"
+_DENSE, _SUMMARY = "dense", "summary"
+_SUMMARISED = "summarised"
+"""Payload of a point with a summary, its namespace again: few points have one, and a search among them finds
+them by this index without a look at the others."""
 _INDEXES: Mapping[str, PayloadSchemaType | KeywordIndexParams] = {
     "namespace": KeywordIndexParams(is_tenant=True),
+    _SUMMARISED: PayloadSchemaType.Keyword,
     "kind": PayloadSchemaType.Keyword,
     # Without these two a filter reads the payload of every point of the namespace: 5 ms at 3,000, not 0.6.
     "session": PayloadSchemaType.Keyword,
@@ -70,6 +74,7 @@ _SPARE_HITS = 8
 """Asked for beyond the limit, to see whether the border runs through a tie."""
 _TIED_HITS_MAX = 4096
 """Where more than this many points share the border's score, which of them are returned is left open."""
+_REMEMBERED_SHELVES = 100_000
 _FLUSH_SECONDS = 2.0
 _FLUSH_POINTS = 20_000
 """A flush at the latest after so many points: it bounds the log (2 KB a point at 384 dimensions)."""
@@ -91,15 +96,33 @@ class Store:
         self._dimension = dimension
         self._unflushed = 0
         self._written_at = 0.0
+        self._with_summaries: dict[tuple[str, str], bool] = {}
+        """By (namespace, kind), as far as it was asked: whether a point with a summary was ever there."""
 
-    def upsert(self, ids: Sequence[str], payloads: Sequence[dict[str, Any]], block: bytes) -> None:
-        """Insert or replace points; `block` holds their vectors in the same order."""
+    def upsert(
+        self,
+        ids: Sequence[str],
+        payloads: Sequence[dict[str, Any]],
+        summarised: Sequence[int],
+        block: bytes,
+    ) -> None:
+        """Insert or replace points.
+
+        `block` holds their vectors in the same order, then the summaries of the points whose places are
+        `summarised`.
+        """
         if len(ids) > UPSERT_POINTS:
             raise ValueError(f"{len(ids)} points in one request; {UPSERT_POINTS} are allowed")
-        vectors = self._vectors(block, len(ids))
+        rows = self._vectors(block, len(ids) + len(summarised))
+        vectors: list[dict[str, Any]] = [{_DENSE: row} for row in rows[: len(ids)]]
+        contents = [dict(payload) for payload in payloads]
+        for place, row in zip(summarised, rows[len(ids) :], strict=True):
+            vectors[place][_SUMMARY] = row
+            contents[place][_SUMMARISED] = contents[place]["namespace"]
+            self._with_summaries[contents[place]["namespace"], contents[place]["kind"]] = True
         points = [
-            Point(point_id, {_VECTOR: vector}, payload)
-            for point_id, vector, payload in zip(ids, vectors, payloads, strict=True)
+            Point(point_id, each, payload)
+            for point_id, each, payload in zip(ids, vectors, contents, strict=True)
         ]
         self._write(UpdateOperation.upsert_points(points), len(ids))
 
@@ -108,17 +131,33 @@ class Store:
         self._write(UpdateOperation.delete_points(list(ids)), len(ids))
 
     def search(self, queries: Sequence[dict[str, Any]], block: bytes) -> list[list[tuple[str, float]]]:
-        """Return (id, score) by query: score rounded and descending, then id ascending."""
+        """Return (id, score) by query: score rounded and descending, then id ascending.
+
+        A point's score is the better of its two vectors'. The best of the union are among the best by each.
+        """
         vectors = self._vectors(block, len(queries))
+        both = [place for place, query in enumerate(queries) if self._has_summaries(query)]
+        plan = [*((place, _DENSE) for place in range(len(queries))), *((place, _SUMMARY) for place in both)]
         asked = [
-            _request(query, vector, query["limit"] + _SPARE_HITS)
-            for query, vector in zip(queries, vectors, strict=True)
+            _request(queries[place], vectors[place], using, queries[place]["limit"] + _SPARE_HITS)
+            for place, using in plan
         ]
         found = self._shard.query_batch(QueryBatchRequest(asked))
-        return [
-            self._settled(query, vector, hits)
-            for query, vector, hits in zip(queries, vectors, found, strict=True)
-        ]
+        answers: list[list[tuple[str, float]]] = [[] for _ in queries]
+        for (place, using), hits in zip(plan, found, strict=True):
+            query = queries[place]
+            ranked = self._settled(query, vectors[place], using, hits)
+            answers[place] = _better(answers[place], ranked, query["limit"])
+        return answers
+
+    def vectors(self, ids: Sequence[str]) -> tuple[list[str], bytes]:
+        """Return those of the ids that the shard holds, and their dense vectors in that order."""
+        records = self._shard.retrieve(list(ids), False, [_DENSE])
+        numbers = array("f")
+        for record in records:
+            named: Any = record.vector
+            numbers.extend(named[_DENSE])
+        return [str(record.id) for record in records], numbers.tobytes()
 
     def present(self, ids: Sequence[str]) -> list[str]:
         """Return those of the ids that the shard holds."""
@@ -140,6 +179,22 @@ class Store:
         self._shard.flush()
         self._shard.close()
 
+    def _has_summaries(self, query: dict[str, Any]) -> bool:
+        """Tell whether a search among summaries may find something: most kinds and namespaces have none."""
+        if query["words_only"]:
+            return False
+        if len(self._with_summaries) > _REMEMBERED_SHELVES:
+            self._with_summaries.clear()
+        for shelf in ((query["namespace"], kind) for kind in query["kinds"]):
+            if shelf not in self._with_summaries:
+                of_kind = FieldCondition("kind", match=MatchValue(shelf[1]))
+                of_namespace = FieldCondition(_SUMMARISED, match=MatchValue(shelf[0]))
+                counted = self._shard.count(CountRequest(filter=Filter(must=[of_namespace, of_kind])))
+                self._with_summaries[shelf] = counted > 0
+            if self._with_summaries[shelf]:
+                return True
+        return False
+
     def _write(self, operation: UpdateOperation, points: int) -> None:
         self._shard.update(operation)
         self._unflushed += points
@@ -153,7 +208,7 @@ class Store:
         return [numbers[n : n + self._dimension] for n in range(0, len(numbers), self._dimension)]
 
     def _settled(
-        self, query: dict[str, Any], vector: list[float], hits: list[ScoredPoint]
+        self, query: dict[str, Any], vector: list[float], using: str, hits: list[ScoredPoint]
     ) -> list[tuple[str, float]]:
         """Return the best hits, having asked for more while the border runs through a tie."""
         limit = query["limit"]
@@ -162,7 +217,7 @@ class Store:
         asked = limit + _SPARE_HITS
         while len(hits) == asked < limit + _TIED_HITS_MAX and _score(hits[limit - 1]) == _score(hits[-1]):
             asked *= 4
-            hits = self._shard.query(_request(query, vector, asked))
+            hits = self._shard.query(_request(query, vector, using, asked))
         ranked = sorted((-_score(hit), str(hit.id)) for hit in hits)
         return [(point_id, -score) for score, point_id in ranked[:limit]]
 
@@ -171,9 +226,22 @@ def _score(hit: ScoredPoint) -> float:
     return round(hit.score, _SCORE_DECIMALS)
 
 
-def _request(query: dict[str, Any], vector: list[float], limit: int) -> QueryRequest:
+def _better(
+    known: list[tuple[str, float]], more: list[tuple[str, float]], limit: int
+) -> list[tuple[str, float]]:
+    """Unite two rankings: each point with its better score, best first, ties by id."""
+    if not known or not more:
+        return known or more
+    scores = dict(known)
+    for point_id, score in more:
+        scores[point_id] = max(score, scores.get(point_id, score))
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit]
+
+
+def _request(query: dict[str, Any], vector: list[float], using: str, limit: int) -> QueryRequest:
+    owner = _SUMMARISED if using == _SUMMARY else "namespace"
     must = [
-        FieldCondition("namespace", match=MatchValue(query["namespace"])),
+        FieldCondition(owner, match=MatchValue(query["namespace"])),
         FieldCondition("kind", match=MatchAny(query["kinds"])),
     ]
     must += [
@@ -183,9 +251,7 @@ def _request(query: dict[str, Any], vector: list[float], limit: int) -> QueryReq
     ]
     if query["said_from"] is not None or query["said_to"] is not None:
         must.append(FieldCondition("said_at", range=RangeFloat(gte=query["said_from"], lte=query["said_to"])))
-    return QueryRequest(
-        limit=limit, query=Query.Nearest(vector, using=_VECTOR), filter=Filter(must=list(must))
-    )
+    return QueryRequest(limit=limit, query=Query.Nearest(vector, using=using), filter=Filter(must=list(must)))
 
 
 def open_store(data: Path, dimension: int, model: str) -> Store:
@@ -204,6 +270,8 @@ def open_store(data: Path, dimension: int, model: str) -> Store:
             _make_shard(shard_dir, dimension)
         stored = orjson.loads(meta.read_bytes())
         shard = EdgeShard.load(str(shard_dir)) if stored == asked else None
+        if shard is not None:
+            _complete(shard, dimension)
     except Exception as exc:
         if "WouldBlock" in str(exc):
             raise Unusable(f"another process has the store in {data} open: end it", EXIT_UNUSABLE) from exc
@@ -222,36 +290,50 @@ def _make_shard(shard_dir: Path, dimension: int) -> None:
     """Make an empty shard with its indexes; one that a crash left half made never has the final name."""
     half = shard_dir.with_name("shard.new")
     shutil.rmtree(half, ignore_errors=True)
-    config = EdgeConfig(vectors={_VECTOR: EdgeVectorParams(size=dimension, distance=Distance.Cosine)})
-    shard = EdgeShard.create(str(half), config)
-    for field, schema in _INDEXES.items():
-        shard.update(UpdateOperation.create_field_index(field, schema))
+    params = EdgeVectorParams(size=dimension, distance=Distance.Cosine)
+    shard = EdgeShard.create(str(half), EdgeConfig(vectors={_DENSE: params, _SUMMARY: params}))
+    _complete(shard, dimension)
     shard.flush()
     shard.close()
     half.rename(shard_dir)
 
 
+def _complete(shard: EdgeShard, dimension: int) -> None:
+    """Add the indexes, and the second vector to a shard that was made before there was one.
+
+    What is there is left as it is; the points of such a shard get their summaries as they are written again.
+    """
+    if _SUMMARISED in shard.info().payload_schema:
+        return
+    shard.update(UpdateOperation.create_dense_vector(_SUMMARY, dimension, Distance.Cosine))
+    for field, schema in _INDEXES.items():
+        shard.update(UpdateOperation.create_field_index(field, schema))
+
+
 def answer(
     store: Store, about: Mapping[str, Any], request: Mapping[str, Any], block: bytes
-) -> dict[str, Any]:
-    """Carry out one request and return its answer's fields."""
+) -> tuple[dict[str, Any], bytes]:
+    """Carry out one request and return its answer's fields and block."""
+    fields: dict[str, Any] = {}
+    vectors = b""
     match request["op"]:
         case "search":
-            return {"hits": store.search(request["queries"], block)}
+            fields["hits"] = store.search(request["queries"], block)
         case "upsert":
-            store.upsert(request["ids"], request["payloads"], block)
-            return {}
+            store.upsert(request["ids"], request["payloads"], request["summarised"], block)
         case "delete":
             store.delete(request["ids"])
-            return {}
         case "present":
-            return {"ids": store.present(request["ids"])}
+            fields["ids"] = store.present(request["ids"])
+        case "vectors":
+            fields["ids"], vectors = store.vectors(request["ids"])
         case "count":
-            return {"count": store.count()}
+            fields["count"] = store.count()
         case "hello":
-            return dict(about)
+            fields.update(about)
         case other:
             raise ValueError(f"unknown request {other!r}")
+    return fields, vectors
 
 
 async def serve(socket_path: Path, store: Store, about: Mapping[str, Any]) -> None:
@@ -265,7 +347,8 @@ async def serve(socket_path: Path, store: Store, about: Mapping[str, Any]) -> No
             while frame := await read_frame(reader):
                 request, block = frame
                 try:
-                    outcome = pack({"id": request["id"], **answer(store, about, request, block)})
+                    fields, vectors = answer(store, about, request, block)
+                    outcome = pack({"id": request["id"], **fields}, vectors)
                 except Exception as exc:  # noqa: BLE001 (Edge raises nothing narrower; the caller is told)
                     outcome = pack({"id": request["id"], "error": f"{type(exc).__name__}: {exc}"})
                 writer.write(outcome)

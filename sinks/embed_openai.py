@@ -6,16 +6,15 @@ It gives no token vectors, so a turn's vector is that of its text alone, and its
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from http import HTTPStatus
-from urllib.parse import urlsplit
 
 import numpy as np
 import orjson
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
+from lamina.sinks.openai_faults import NO_KEY, Endpoint, check_url, translated
 from lamina.sinks.vector_cache import Rows, VectorCache, content_key
 from lamina.streams.codec import Matrix
-from lamina.streams.errors import EmbedderUnavailable, LaminaError, Misconfigured, WrongDimension
+from lamina.streams.errors import EmbedderUnavailable, Misconfigured, WrongDimension
 from lamina.streams.ports import Metrics, TurnVectors
 from lamina.streams.settings import Settings
 
@@ -31,7 +30,12 @@ TEXT_BYTES = 8_000
 NO_TEXT = "."
 """Stands for an empty text, which endpoints refuse."""
 
-_TRY_AGAIN = frozenset({408, 409, 425})  # timeouts and conflicts that the next attempt may not meet
+_ADVICE = {
+    401: "check LAMINA_OPENAI_API_KEY",
+    403: "the key in LAMINA_OPENAI_API_KEY may not use this model",
+    404: "check LAMINA_OPENAI_BASE_URL (it usually ends in /v1) and LAMINA_OPENAI_EMBED_MODEL",
+}
+_OTHERWISE = "check that LAMINA_OPENAI_EMBED_MODEL is an embedding model that reads texts of 8,000 bytes"
 
 
 class OpenAIEmbedder:
@@ -45,6 +49,13 @@ class OpenAIEmbedder:
         self._client = client
         self._timeout_seconds = timeout_seconds
         self._cache = cache
+        self._endpoint = Endpoint(
+            name="the embedding endpoint",
+            away=EmbedderUnavailable,
+            key=client.api_key,
+            advice=_ADVICE,
+            otherwise=_OTHERWISE,
+        )
 
     async def embed(self, texts: Sequence[str]) -> Matrix:
         """Embed texts on their own.
@@ -96,7 +107,7 @@ class OpenAIEmbedder:
                     input=texts, model=self.name, encoding_format="float"
                 )
         except (APIConnectionError, APIStatusError) as exc:
-            raise _translated(exc) from exc
+            raise translated(exc, self._endpoint) from exc
         except TimeoutError as exc:
             raise EmbedderUnavailable(f"no embeddings within {self._timeout_seconds} s") from exc
         return self._read(reply.content, len(texts))
@@ -133,10 +144,10 @@ def open_openai_embedder(settings: Settings, metrics: Metrics) -> OpenAIEmbedder
     if not settings.openai_base_url and not settings.openai_api_key:
         raise Misconfigured("LAMINA_EMBEDDER=openai needs LAMINA_OPENAI_API_KEY or LAMINA_OPENAI_BASE_URL")
     if settings.openai_base_url:
-        _check_url(settings.openai_base_url)
+        check_url(settings.openai_base_url, "LAMINA_OPENAI_BASE_URL")
     client = AsyncOpenAI(
         base_url=settings.openai_base_url or None,
-        api_key=settings.openai_api_key or "none",  # local servers want no key, the client wants one
+        api_key=settings.openai_api_key or NO_KEY,
         timeout=settings.openai_timeout_seconds,
         max_retries=0,
     )
@@ -147,50 +158,6 @@ def open_openai_embedder(settings: Settings, metrics: Metrics) -> OpenAIEmbedder
         timeout_seconds=settings.openai_timeout_seconds,
         cache=VectorCache(settings.embed_cache_texts, "openai", metrics),
     )
-
-
-def _check_url(url: str) -> None:
-    """Refuse at start-up what the client would take for an endpoint that is down, and retry for ever."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise Misconfigured(f"LAMINA_OPENAI_BASE_URL={url} is not a URL like http://host:8000/v1")
-
-
-def _translated(error: APIConnectionError | APIStatusError) -> LaminaError:
-    """Return the fault of the flow that a fault of the client is."""
-    if isinstance(error, APIConnectionError):  # its timeouts are among these
-        return EmbedderUnavailable(f"the embedding endpoint does not answer: {error.__cause__ or error}")
-    status = error.status_code
-    if (
-        status == HTTPStatus.TOO_MANY_REQUESTS
-        or status in _TRY_AGAIN
-        or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    ):
-        return EmbedderUnavailable(
-            f"the embedding endpoint answered {status}: {error.message}",
-            retry_after=_seconds(error.response.headers.get("retry-after")),
-        )
-    advice = {
-        401: "check LAMINA_OPENAI_API_KEY",
-        403: "the key in LAMINA_OPENAI_API_KEY may not use this model",
-        404: "check LAMINA_OPENAI_BASE_URL (it usually ends in /v1) and LAMINA_OPENAI_EMBED_MODEL",
-    }.get(
-        status, "check that LAMINA_OPENAI_EMBED_MODEL is an embedding model that reads texts of 8,000 bytes"
-    )
-    return Misconfigured(f"the embedding endpoint answered {status} ({error.message}): {advice}")
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """Read a Retry-After header given in seconds; a date, or nonsense, counts as none."""
-    try:
-        seconds = float(retry_after or "")
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds < float("inf") else None
 
 
 def _exchange(previous: str, text: str) -> str:

@@ -152,7 +152,7 @@ class InMemoryStore:
         Raises:
             WrongDimension: a vector does not have the store's dimension; nothing is written.
         """
-        _check_dimension((point.dense for point in points), self._dimension)
+        _check_dimension((vector for point in points for vector in _vectors(point)), self._dimension)
         for point in points:
             shelf = self._shelves.setdefault(point.namespace, _Shelf(self._dimension))
             home = self._homes.get(point.id)
@@ -184,6 +184,12 @@ class InMemoryStore:
         """Return those of the ids that the store holds."""
         return {point_id for point_id in ids if point_id in self._homes}
 
+    async def vectors(self, ids: Collection[UUID]) -> dict[UUID, Vector]:
+        """Return the `dense` vectors of those points that the store holds, of unit length."""
+        return {
+            point_id: self._homes[point_id].dense(point_id) for point_id in ids if point_id in self._homes
+        }
+
     async def count(self) -> int:
         """Return the number of points."""
         return len(self._homes)
@@ -193,12 +199,17 @@ class InMemoryStore:
 
 
 class _Shelf:
-    """The points of one namespace: a matrix that grows by doubling, and the points of its first rows."""
+    """The points of one namespace: a matrix that grows by doubling, and the points of its first rows.
+
+    The few points with a summary have a row in a matrix of their own, made when it is first searched.
+    """
 
     def __init__(self, dimension: int) -> None:
         self._matrix = np.zeros((_FIRST_ROWS, dimension), np.float32)
         self._points: list[Point] = []
         self._rows: dict[UUID, int] = {}
+        self._summaries: dict[UUID, Vector] = {}
+        self._stacked: Matrix | None = None
 
     def put(self, point: Point) -> None:
         row = self._rows.get(point.id)
@@ -209,9 +220,15 @@ class _Shelf:
                 self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
         self._points[row] = point
         self._matrix[row] = _unit(point.dense)
+        self._summarise(point.id, point.summary)
+
+    def dense(self, point_id: UUID) -> Vector:
+        vector: Vector = self._matrix[self._rows[point_id]].copy()
+        return vector
 
     def remove(self, point_id: UUID) -> None:
         """Remove a point and move the last one into its row."""
+        self._summarise(point_id, None)
         row = self._rows.pop(point_id)
         last = self._points.pop()
         if last.id != point_id:
@@ -224,7 +241,13 @@ class _Shelf:
             return []
         # An einsum sums a row alone, whatever its neighbours: equal vectors get equal scores. A BLAS product
         # may not do that.
-        scores = np.einsum("nd,d->n", self._matrix[: len(self._points)], _unit(query.dense))
+        asked = _unit(query.dense)
+        scores = np.einsum("nd,d->n", self._matrix[: len(self._points)], asked)
+        if self._summaries and not query.words_only:
+            if self._stacked is None:
+                self._stacked = np.stack(list(self._summaries.values()))
+            rows = [self._rows[point_id] for point_id in self._summaries]
+            scores[rows] = np.maximum(scores[rows], np.einsum("nd,d->n", self._stacked, asked))
         rounded = np.round(scores.astype(np.float64), _SCORE_DECIMALS)
         hits: list[Hit] = []
         for row in np.argsort(-rounded, kind="stable"):
@@ -235,6 +258,17 @@ class _Shelf:
                 hits.append(Hit(self._points[row].id, score))
         hits.sort(key=lambda hit: (-hit.score, str(hit.id)))
         return hits[: query.limit]
+
+    def _summarise(self, point_id: UUID, summary: Vector | None) -> None:
+        had = self._summaries.pop(point_id, None)
+        if summary is not None:
+            self._summaries[point_id] = _unit(summary)
+        if had is not None or summary is not None:
+            self._stacked = None
+
+
+def _vectors(point: Point) -> Iterable[Vector]:
+    return (point.dense,) if point.summary is None else (point.dense, point.summary)
 
 
 def _passes(point: Point, query: Query) -> bool:

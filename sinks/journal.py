@@ -1,33 +1,32 @@
-"""The journal of commands and the lanes they run in: one command at a time and in order per namespace.
-
-A lane is three columns of the namespace's row: owner, until, fence. Taking it raises the fence, so a
-worker that lost its lane by being slow finds another fence when it comes to write.
-"""
+"""The journal of commands: every change of a command's state, each with a row of history."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import and_, exists, or_, select, update
+from sqlalchemy import exists, select, update
 
-from lamina.sinks.database import Statements, chunks
-from lamina.sinks.rows import command_row, outbox_row
-from lamina.sinks.schema import IS_OPEN, commands, namespaces, one_of, outbox
+from lamina.sinks import journal_lanes
+from lamina.sinks.database import Statements
+from lamina.sinks.rows import outbox_row
+from lamina.sinks.rows_journal import command_row, edits_json
+from lamina.sinks.schema import outbox
+from lamina.sinks.schema_journal import commands, transitions
 from lamina.streams.codec import decode, encode
-from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Claim, Outgoing
-from lamina.streams.records import Command, CommandState
+from lamina.streams.records import Command, CommandState, Edit
 from lamina.streams.topics import CONSOLIDATION
-
-_CANDIDATES = 16
-"""Namespaces looked at per claim; a worker that loses the race for all of them asks again."""
 
 
 async def issue(sql: Statements, orders: Sequence[Command]) -> None:
     """Write commands whose id is new to the journal (`issued`) and to the outbox, in this order."""
     insert = sql.insert(commands).on_conflict_do_nothing(index_elements=["id"]).returning(commands.c.id)
     new = {row.id for row in await sql.rows(insert, [command_row(order, "issued") for order in orders])}
-    await sql.run(outbox.insert(), [_record(order) for order in orders if order.id in new])
+    issued = [order for order in orders if order.id in new]
+    history = [_transition(order.id, "issued", order.issued_at) for order in issued]
+    await sql.run(transitions.insert(), history)
+    await sql.run(outbox.insert(), [_record(order) for order in issued])
 
 
 async def reissue(sql: Statements) -> int:
@@ -49,113 +48,84 @@ async def admit(sql: Statements, orders: Sequence[Command]) -> None:
         set_={"state": insert.excluded.state},
         where=commands.c.state == "issued",
     )
-    await sql.run(upsert, [command_row(order, "planned") for order in orders])
+    once = {order.id: command_row(order, "planned") for order in orders}
+    admitted = await sql.rows(upsert.returning(commands.c.id), list(once.values()))
+    now = _now()
+    await sql.run(transitions.insert(), [_transition(row.id, "planned", now) for row in admitted])
 
 
-async def candidates(sql: Statements, now: datetime) -> list[Namespace]:
-    """Return namespaces with a free lane whose oldest open command is planned, oldest command first.
-
-    A command that is issued and not yet admitted holds back the younger ones of its namespace: their
-    order is that of issue, however the topic delivers them.
-    """
-    older = commands.alias("older")
-    open_before = exists().where(
-        older.c.namespace == commands.c.namespace,
-        older.c.ordinal < commands.c.ordinal,
-        one_of(older.c.state, "issued", "planned"),
-    )
-    statement = (
-        select(commands.c.namespace)
-        .join(namespaces, namespaces.c.namespace == commands.c.namespace)
-        .where(commands.c.state == "planned", _lane_is_free(now), ~open_before)
-        .order_by(commands.c.ordinal)
-        .limit(_CANDIDATES)
-    )
-    return [row.namespace for row in await sql.rows(statement)]
-
-
-async def take(
-    sql: Statements, namespace: Namespace, owner: str, now: datetime, lease_seconds: float
-) -> Claim | None:
-    """Take the lane of a namespace for its oldest open command; None when another worker was faster.
-
-    Under the namespace's lock: the fence, the order and the state are read and moved as one.
-    """
-    await lock_namespaces(sql, [namespace])
-    oldest = (
-        select(commands.c.state, commands.c.payload)
-        .where(commands.c.namespace == namespace, IS_OPEN)
-        .order_by(commands.c.ordinal)
-        .limit(1)
-    )
-    rows = await sql.rows(oldest)
-    if not rows or rows[0].state != "planned":
-        return None
-    until = now + timedelta(seconds=lease_seconds)
-    guarded = (
-        update(namespaces)
-        .where(namespaces.c.namespace == namespace, _lane_is_free(now))
-        .values(lane_owner=owner, lane_until=until, lane_fence=namespaces.c.lane_fence + 1)
-        .returning(namespaces.c.lane_fence)
-    )
-    fence = await sql.scalar(guarded)
-    return None if fence is None else Claim(decode(Command, rows[0].payload), fence, owner, until)
-
-
-async def finish(sql: Statements, claim: Claim, state: CommandState, plan: Mapping[str, Any] | None) -> bool:
+async def finish(
+    sql: Statements,
+    claim: Claim,
+    state: CommandState,
+    plan: Mapping[str, Any] | None,
+    edits: Sequence[Edit],
+    note: str | None,
+) -> bool:
     """Record the end of a command and free its lane; False, and nothing written, when the lane is lost."""
-    if not await free(sql, claim):
+    if not await journal_lanes.free(sql, claim):
         return False
-    # The time is for people who read the journal; nothing decides by it.
-    done = (
-        update(commands)
-        .where(commands.c.id == claim.command.id)
-        .values(state=state, plan=plan, finished_at=datetime.now(UTC))
-    )
-    await sql.run(done)
+    now, this = _now(), claim.command.id
+    values = {"state": state, "plan": plan, "edits": edits_json(edits), "note": note}
+    done = update(commands).where(commands.c.id == this)
+    await sql.run(done.values(values | {"not_before": None, "finished_at": now}))
+    await sql.run(transitions.insert(), [_transition(this, state, now, note)])
     return True
 
 
-async def free(sql: Statements, claim: Claim) -> bool:
-    """Give a lane back; False when it is no longer this claim's."""
-    mine = and_(
-        namespaces.c.namespace == claim.command.namespace,
-        namespaces.c.lane_fence == claim.fence,
-        namespaces.c.lane_owner == claim.owner,
+async def put_off(
+    sql: Statements, claim: Claim, not_before: datetime, note: str, now: datetime, *, attempt: bool
+) -> int:
+    """Set a claimed command to `waiting` and free its lane; return its attempts. Nothing when it is lost.
+
+    History gets a row when the state changes or the reason does: an outage that lasts writes one.
+    """
+    this = claim.command.id
+    if not await journal_lanes.free(sql, claim):
+        return await sql.scalar(select(commands.c.attempts).where(commands.c.id == this)) or 0
+    last = (
+        select(transitions.c.state, transitions.c.note)
+        .where(transitions.c.command == this)
+        .order_by(transitions.c.ordinal.desc())
+        .limit(1)
     )
-    return await sql.run(update(namespaces).where(mine).values(lane_owner=None, lane_until=None)) == 1
-
-
-async def free_all(sql: Statements) -> None:
-    """Free every lane; the fence moves on, so whoever held one can no longer finish in it."""
-    held = update(namespaces).where(namespaces.c.lane_owner.is_not(None))
-    await sql.run(held.values(lane_owner=None, lane_until=None, lane_fence=namespaces.c.lane_fence + 1))
-
-
-async def lock_namespaces(sql: Statements, ordered: Sequence[Namespace]) -> None:
-    """Create and lock the rows of sorted namespaces, in that order; SQLite's transaction is a lock itself."""
-    for some in chunks(ordered, 1_000):
-        rows = [
-            {"namespace": name, "position": 0, "seq": 0, "recurrence_version": 0, "lane_fence": 0}
-            for name in some
-        ]
-        await sql.run(sql.insert(namespaces).values(rows).on_conflict_do_nothing())
-
-    if not sql.postgres:
-        return
-    for some in chunks(ordered):
-        statement = (
-            select(namespaces.c.namespace)
-            .where(namespaces.c.namespace.in_(some))
-            .order_by(namespaces.c.namespace)
-            .with_for_update()
+    if [tuple(row) for row in await sql.rows(last)] != [("waiting", note)]:
+        await sql.run(transitions.insert(), [_transition(this, "waiting", now, note)])
+    waiting = (
+        update(commands)
+        .where(commands.c.id == this)
+        .values(
+            state="waiting", not_before=not_before, note=note, attempts=commands.c.attempts + int(attempt)
         )
-        await sql.rows(statement)
+    )
+    return int(await sql.scalar(waiting.returning(commands.c.attempts)))
 
 
-def _lane_is_free(now: datetime) -> Any:
-    return or_(namespaces.c.lane_until.is_(None), namespaces.c.lane_until < now)
+async def record_edits(sql: Statements, command: UUID, edits: Sequence[Edit]) -> None:
+    """Rewrite the edits of a command that has ended."""
+    await sql.run(update(commands).where(commands.c.id == command).values(edits=edits_json(edits)))
+
+
+async def record_undo(sql: Statements, order: Command, edits: Sequence[Edit], at: datetime) -> None:
+    """Write a command that is applied already, and take its namespace's lane from whoever works in it.
+
+    One that is there already is left as it is, and so is the lane.
+    """
+    row = command_row(order, "applied") | {"edits": edits_json(edits), "finished_at": at}
+    insert = sql.insert(commands).on_conflict_do_nothing(index_elements=["id"]).returning(commands.c.id)
+    if await sql.rows(insert, [row]):
+        await sql.run(transitions.insert(), [_transition(order.id, "applied", at)])
+        await journal_lanes.take_away(sql, order.namespace)
+
+
+def _transition(command: UUID, state: str, at: datetime, note: str | None = None) -> dict[str, Any]:
+    return {"command": command, "at": at, "state": state, "note": note}
 
 
 def _record(order: Command) -> dict[str, Any]:
     return outbox_row(Outgoing(CONSOLIDATION, order.namespace, encode(order)), order.id)
+
+
+def _now() -> datetime:
+    """Return the time of a change of state: for people who read the journal; nothing decides by it."""
+    return datetime.now(UTC)

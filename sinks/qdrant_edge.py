@@ -25,6 +25,7 @@ from lamina.sinks.edge_protocol import (
     PRESENT_POINTS,
     SEARCH_QUERIES,
     UPSERT_POINTS,
+    VECTOR_POINTS,
     MalformedFrame,
     pack,
     read_frame,
@@ -73,8 +74,11 @@ class EdgeStore:
             WrongDimension: a vector does not have the store's dimension; nothing is written.
         """
         self._check(point.dense for point in points)
+        self._check(point.summary for point in points if point.summary is not None)
         for batch in _batches(points, UPSERT_POINTS):
+            summaries = {n: point.summary for n, point in enumerate(batch) if point.summary is not None}
             header = {
+                "summarised": list(summaries),
                 "ids": [str(point.id) for point in batch],
                 "payloads": [
                     {
@@ -87,7 +91,8 @@ class EdgeStore:
                     for point in batch
                 ],
             }
-            await self._call("upsert", header, _block([point.dense for point in batch]))
+            vectors = [*(point.dense for point in batch), *summaries.values()]
+            await self._call("upsert", header, _block(vectors))
 
     async def delete(self, ids: Collection[UUID]) -> None:
         """Delete points; unknown ids are ignored.
@@ -118,6 +123,7 @@ class EdgeStore:
                         "speakers": query.speakers,
                         "said_from": query.said_from and query.said_from.timestamp(),
                         "said_to": query.said_to and query.said_to.timestamp(),
+                        "words_only": query.words_only,
                     }
                     for query in batch
                 ]
@@ -136,6 +142,19 @@ class EdgeStore:
         for batch in _batches(list(ids), PRESENT_POINTS):
             reply = await self._call("present", {"ids": [str(point_id) for point_id in batch]})
             held.update(UUID(point_id) for point_id in reply["ids"])
+        return held
+
+    async def vectors(self, ids: Collection[UUID]) -> dict[UUID, Vector]:
+        """Return the `dense` vectors of those points that the store holds, of unit length.
+
+        Raises:
+            StoreUnavailable: the store does not answer.
+        """
+        held: dict[UUID, Vector] = {}
+        for batch in _batches(list(ids), VECTOR_POINTS):
+            reply, block = await self._exchange("vectors", {"ids": [str(point_id) for point_id in batch]})
+            rows = np.frombuffer(block, "<f4").reshape(len(reply["ids"]), self._dimension)
+            held.update(zip(map(UUID, reply["ids"]), rows.astype(np.float32), strict=True))
         return held
 
     async def count(self) -> int:
@@ -169,6 +188,12 @@ class EdgeStore:
             await self._connect()
 
     async def _call(self, op: str, header: Mapping[str, Any], block: bytes = b"") -> dict[str, Any]:
+        reply, _ = await self._exchange(op, header, block)
+        return reply
+
+    async def _exchange(
+        self, op: str, header: Mapping[str, Any], block: bytes = b""
+    ) -> tuple[dict[str, Any], bytes]:
         async with self._turns:
             connection = self._connection
             if connection is None or not connection.open:
@@ -201,7 +226,7 @@ class EdgeStore:
         return connection
 
     async def _greet(self, connection: "_Connection") -> None:
-        about = await connection.call("hello", {})
+        about, _ = await connection.call("hello", {})
         if (about["model"], about["dimension"]) != (self._model, self._dimension):
             raise WrongDimension(
                 f"the store at {self._socket} holds vectors of {about['model']} with dimension "
@@ -308,18 +333,20 @@ class _Connection:
         self._reader = reader
         self._writer = writer
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], bytes]]] = {}
         self.open = True
         self._listening = asyncio.create_task(self._listen())
 
-    async def call(self, op: str, header: Mapping[str, Any], block: bytes = b"") -> dict[str, Any]:
-        """Send a request and return its answer.
+    async def call(
+        self, op: str, header: Mapping[str, Any], block: bytes = b""
+    ) -> tuple[dict[str, Any], bytes]:
+        """Send a request and return its answer: its fields and its block.
 
         Raises:
             StoreUnavailable: the connection broke, no answer came in time, or the store reports an error.
         """
         number = next(self._numbers)
-        answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[tuple[dict[str, Any], bytes]] = asyncio.get_running_loop().create_future()
         # Where sending fails first, nobody awaits this one, and its fault is the same.
         answered.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._waiting[number] = answered
@@ -329,7 +356,7 @@ class _Connection:
                     raise ConnectionResetError("closed meanwhile")
                 self._writer.write(pack({**header, "id": number, "op": op}, block))
                 await self._writer.drain()
-                reply = await answered
+                reply, vectors = await answered
         except TimeoutError as exc:
             raise StoreUnavailable(f"the store did not answer within {_CALL_SECONDS:g} s") from exc
         except (OSError, MalformedFrame) as exc:
@@ -338,7 +365,7 @@ class _Connection:
             del self._waiting[number]
         if "error" in reply:
             raise StoreUnavailable(f"the store could not {op}: {reply['error']}")
-        return reply
+        return reply, vectors
 
     async def close(self) -> None:
         """Close the connection; calls that wait for an answer fail."""
@@ -349,10 +376,9 @@ class _Connection:
         fault: Exception = ConnectionResetError("the store closed it")
         try:
             while frame := await read_frame(self._reader):
-                reply, _ = frame
-                answered = self._waiting.get(reply["id"])
+                answered = self._waiting.get(frame[0]["id"])
                 if answered is not None and not answered.done():
-                    answered.set_result(reply)
+                    answered.set_result(frame)
         except (OSError, MalformedFrame) as exc:
             fault = exc
         finally:

@@ -8,10 +8,11 @@ from uuid import UUID
 from sqlalchemy import Row
 
 from lamina.sinks.schema import place_key, units
-from lamina.streams.codec import encode, vector_from_bytes, vector_to_bytes
+from lamina.streams.buffer import Buffered
+from lamina.streams.codec import vector_from_bytes, vector_to_bytes
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Outgoing, Request
-from lamina.streams.records import Command, Link, Unit
+from lamina.streams.records import Link, Unit
 from lamina.streams.recurrence import Exchange, Thread
 from lamina.streams.topics import TOPICS, Topic
 
@@ -32,6 +33,7 @@ _SAID = frozenset(
         "speaker",
         "text",
         "evidence",
+        "spans",
         "said_at",
         "time_source",
         "recorded_at",
@@ -53,6 +55,7 @@ def unit_row(unit: Unit) -> dict[str, Any]:
     """Return a new unit's row; a visible one is marked for the index."""
     row = {name: getattr(unit, name) for name in _UNIT_FIELDS}
     row["status"] = unit.status.value
+    row["spans"] = [span.model_dump(mode="json") for span in unit.spans]
     row["session_key"] = session_key(unit.namespace, unit.session)
     row["about_key"] = _about_key_of(unit)
     row["dirty"] = unit.visible
@@ -133,6 +136,7 @@ def thread_row(namespace: Namespace, thread: Thread) -> dict[str, Any]:
         "members": thread.members,
         "promoted": thread.promoted,
         "heads": thread.heads,
+        "closed": thread.closed,
     }
 
 
@@ -144,18 +148,23 @@ def thread_of(row: Row[Any]) -> Thread:
         members=row.members,
         promoted=row.promoted,
         heads=_ids(row.heads),
+        closed=row.closed,
     )
 
 
-def command_row(command: Command, state: str) -> dict[str, Any]:
-    """Return a command's row in the journal."""
+def buffered_row(namespace: Namespace, buffered: Buffered) -> dict[str, Any]:
+    """Return a buffered unit's row."""
     return {
-        "id": command.id,
-        "namespace": command.namespace,
-        "state": state,
-        "payload": encode(command),
-        "issued_at": command.issued_at,
+        "unit": buffered.unit,
+        "namespace": namespace,
+        "neighbours": buffered.neighbours,
+        "pushed_at": buffered.pushed_at,
     }
+
+
+def buffered_of(row: Row[Any]) -> Buffered:
+    """Return the buffered unit of a row of `buffer`."""
+    return Buffered(row.unit, _ids(row.neighbours), row.pushed_at)
 
 
 def outbox_row(record: Outgoing, command: UUID | None = None) -> dict[str, Any]:

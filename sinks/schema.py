@@ -1,5 +1,7 @@
 """The tables, as SQLAlchemy metadata. `migrations/` builds the same; a test compares the two.
 
+Those of the journal stand in `schema_journal`. Columns with a server default came with a later migration.
+
 Predicates of partial indexes are written with literals and used by the queries as they stand here: a
 bound parameter would hide from the planner that the index applies.
 """
@@ -21,7 +23,9 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    false,
     literal_column,
+    text,
     true,
 )
 
@@ -58,6 +62,8 @@ namespaces = Table(
     Column("lane_owner", Text),
     Column("lane_until", Moment),
     Column("lane_fence", BigInteger, nullable=False),
+    Column("sessions_since", BigInteger, nullable=False, server_default=text("0")),  # topology last looked
+    Column("similarities", Json),  # histogram of exchanges' similarities; NULL where none was kept
 )
 """One row per namespace: the lock of every write, its counters, and the lane of consolidation."""
 
@@ -74,6 +80,7 @@ units = Table(
     Column("role", Text, nullable=False),
     Column("speaker", Verbatim, nullable=False),
     Column("text", Verbatim, nullable=False),
+    Column("summary", Verbatim),
     Column("keywords", Json, nullable=False),
     Column("entities", Json, nullable=False),
     Column("topic", Verbatim),
@@ -83,6 +90,7 @@ units = Table(
     Column("object", Verbatim),
     Column("about_key", BigInteger),  # place_key(namespace, subject, relation); NULL without both
     Column("evidence", Json, nullable=False),
+    Column("spans", Json, nullable=False, server_default=text("'[]'")),
     Column("said_at", Moment, nullable=False),
     Column("time_source", Text, nullable=False),
     Column("occurred_from", Moment),
@@ -175,32 +183,29 @@ threads = Table(
     Column("members", BigInteger, nullable=False),
     Column("promoted", Id),
     Column("heads", Json, nullable=False),
+    Column("closed", Boolean, nullable=False, server_default=false()),
 )
 """Episode threads."""
 
 Index("ux_threads_id", threads.c.id, unique=True)
 Index("ix_threads_namespace", threads.c.namespace, threads.c.ordinal)
 
-commands = Table(
-    "commands",
+buffer = Table(
+    "buffer",
     metadata,
-    Column("ordinal", Ascending, primary_key=True, autoincrement=True),  # order of issue
-    Column("id", Id, nullable=False),
+    Column("ordinal", Ascending, primary_key=True, autoincrement=True),  # order of pushing
+    Column("unit", Id, nullable=False),
     Column("namespace", NamespaceKey, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("payload", LargeBinary, nullable=False),  # the encoded Command
-    Column("plan", Json),
-    Column("issued_at", Moment, nullable=False),
-    Column("finished_at", Moment),
+    Column("neighbours", Json, nullable=False),
+    Column("pushed_at", Moment, nullable=False),
+    Column("command", Id),  # the one that looks at it; NULL while it waits
 )
-"""The journal: issued → planned → applied, no_op or skipped."""
+"""Units for topology to look at. A row stays when its command has ended: by it is known what was pushed."""
 
-IS_OPEN = one_of(commands.c.state, "issued", "planned")
+IS_WAITING = buffer.c.command.is_(None)
 
-Index("ux_commands_id", commands.c.id, unique=True)
-Index("ix_commands_state", commands.c.state, commands.c.ordinal)
-Index("ix_commands_tally", commands.c.namespace, commands.c.state)
-partial("ix_commands_open", commands.c.namespace, commands.c.ordinal, where=IS_OPEN)
+Index("ux_buffer_unit", buffer.c.unit, unique=True)
+partial("ix_buffer_waiting", buffer.c.namespace, buffer.c.ordinal, buffer.c.pushed_at, where=IS_WAITING)
 
 outbox = Table(
     "outbox",

@@ -1,47 +1,32 @@
 """`Transaction` of `lamina.streams.ports`: reads and writes under the locks of some namespaces."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, ColumnElement, Table, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import Boolean, ColumnElement, and_, bindparam, case, delete, func, or_, select, update
 
-from lamina.sinks import journal, schema
+from lamina.sinks import schema
 from lamina.sinks.database import Statements, chunks
 from lamina.sinks.rows import (
     MUTABLE_UNIT_FIELDS,
     UNIT_COLUMNS,
     about_key,
-    exchange_of,
-    exchange_row,
     link_row,
     outbox_row,
     session_key,
-    thread_of,
-    thread_row,
     unit_change,
     unit_of,
     unit_row,
 )
-from lamina.sinks.schema import (
-    IS_DIRTY,
-    IS_LIVE,
-    IS_TURN,
-    IS_VISIBLE_FACT,
-    evidence,
-    namespaces,
-    outbox,
-    recurrence,
-    threads,
-    units,
-)
+from lamina.sinks.schema import IS_DIRTY, IS_TURN, IS_VISIBLE_FACT, evidence, namespaces, outbox, units
+from lamina.sinks.tables_commands import CommandTables
+from lamina.sinks.tables_recurrence import BufferTables, RecurrenceTables
 from lamina.streams.codec import encode
 from lamina.streams.namespace import Namespace
-from lamina.streams.ports import Claim, Outgoing
-from lamina.streams.records import Change, Command, CommandState, Link, Status, Unit
-from lamina.streams.recurrence import Exchange, RecurrenceRows, Thread
+from lamina.streams.ports import Outgoing
+from lamina.streams.records import Change, Link, Status, Unit
 from lamina.streams.topics import CHANGES
 
 _UPDATE_UNITS = (
@@ -63,15 +48,18 @@ _MARK_INDEXED = (
 )
 
 
-class SqlTransaction:
+_DELETE_LINKS = delete(schema.links).where(
+    schema.links.c.source == bindparam("from_"),
+    schema.links.c.target == bindparam("to"),
+    schema.links.c.type == bindparam("of"),
+)
+
+
+class SqlTransaction(RecurrenceTables, BufferTables, CommandTables):
     """Reads and writes of one transaction, whose namespaces are locked.
 
     While it is open, write through it alone: on SQLite another write waits for this one to end.
     """
-
-    def __init__(self, sql: Statements, locked: Iterable[Namespace]) -> None:
-        self._sql = sql
-        self._locked = frozenset(locked)
 
     async def units(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
         """Return the units that exist among the ids."""
@@ -147,35 +135,10 @@ class SqlTransaction:
         new = self._sql.insert(schema.links).on_conflict_do_nothing()
         await self._sql.run(new, [link_row(link) for link in links])
 
-    async def recurrence(self, namespace: Namespace) -> RecurrenceRows:
-        """Return the live exchanges and the threads, each in the order in which they were first saved."""
-        live = select(recurrence).where(recurrence.c.namespace == namespace, IS_LIVE)
-        known = select(threads).where(threads.c.namespace == namespace)
-        return RecurrenceRows(
-            tuple(map(exchange_of, await self._sql.rows(live.order_by(recurrence.c.ordinal)))),
-            tuple(map(thread_of, await self._sql.rows(known.order_by(threads.c.ordinal)))),
-        )
-
-    async def recurrence_version(self, namespace: Namespace) -> int:
-        """Return a number that grows with every `save_recurrence` of the namespace."""
-        statement = select(namespaces.c.recurrence_version).where(namespaces.c.namespace == namespace)
-        return await self._sql.scalar(statement) or 0
-
-    async def observed(self, ids: Collection[UUID]) -> set[UUID]:
-        """Return those exchanges that were observed before, whatever their state."""
-        found: set[UUID] = set()
-        for some in chunks(ids):
-            statement = select(recurrence.c.id).where(recurrence.c.id.in_(some))
-            found |= {row.id for row in await self._sql.rows(statement)}
-        return found
-
-    async def save_recurrence(
-        self, namespace: Namespace, exchanges: Iterable[Exchange], threads: Iterable[Thread]
-    ) -> None:
-        """Insert or replace exchanges and threads by id."""
-        await self._raise_counter(namespace, "recurrence_version", 1)
-        await self._replace(recurrence, [exchange_row(namespace, exchange) for exchange in exchanges])
-        await self._replace(schema.threads, [thread_row(namespace, thread) for thread in threads])
+    async def delete_links(self, links: Sequence[Link]) -> None:
+        """Delete links by source, target and type; those that do not exist are ignored."""
+        gone = [{"from_": link.source, "to": link.target, "of": link.type} for link in links]
+        await self._sql.run(_DELETE_LINKS, gone)
 
     async def visible_facts(self, namespace: Namespace, about: Collection[tuple[str, str]]) -> list[Unit]:
         """Return the visible facts with one of the (subject, relation) pairs, oldest position first."""
@@ -189,14 +152,6 @@ class SqlTransaction:
         pairs = set(about)
         facts = [unit for unit in found if (unit.subject, unit.relation) in pairs]
         return sorted(facts, key=lambda unit: (unit.position, unit.ordinal, unit.id))
-
-    async def issue_commands(self, commands: Sequence[Command]) -> None:
-        """Write new commands to the journal (state `issued`) and to the outbox."""
-        await journal.issue(self._sql, commands)
-
-    async def finish_command(self, claim: Claim, state: CommandState, plan: Mapping[str, Any] | None) -> bool:
-        """Record the end of a claimed command and free its lane; False, and nothing, when it is lost."""
-        return await journal.finish(self._sql, claim, state, plan)
 
     async def record_changes(self, changes: Sequence[tuple[Unit, str]], at: datetime) -> list[Change]:
         """Give each (unit, change type) the namespace's next seq and write it to the outbox."""
@@ -226,28 +181,6 @@ class SqlTransaction:
     async def mark_indexed(self, units: Sequence[Unit]) -> None:
         """Clear the mark of units whose version is still the given one."""
         await self._sql.run(_MARK_INDEXED, [{"this": unit.id, "indexed": unit.version} for unit in units])
-
-    async def _replace(self, table: Table, rows: list[dict[str, Any]]) -> None:
-        """Insert rows or replace those with their id; a replaced row keeps its ordinal, its place in line."""
-        insert = self._sql.insert(table)
-        kept = {"ordinal", "id", "namespace"}
-        replaced = {
-            column.name: insert.excluded[column.name] for column in table.c if column.name not in kept
-        }
-        await self._sql.run(insert.on_conflict_do_update(index_elements=["id"], set_=replaced), rows)
-
-    async def _raise_counter(self, namespace: Namespace, counter: str, by: int) -> int:
-        """Add to a counter of a locked namespace and return its new value."""
-        if namespace not in self._locked:
-            raise ValueError(f"the transaction does not hold the lock of {namespace}")
-        column = namespaces.c[counter]
-        statement = (
-            update(namespaces)
-            .where(namespaces.c.namespace == namespace)
-            .values({counter: column + by})
-            .returning(column)
-        )
-        return int(await self._sql.scalar(statement))
 
 
 async def units_by_id(

@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from sqlalchemy import Column, ColumnElement, Table, and_, func, select
+from sqlalchemy import ColumnElement, Table, and_, func, select
 
 from lamina.sinks.database import Statements
 from lamina.sinks.schema import (
@@ -10,12 +10,15 @@ from lamina.sinks.schema import (
     IS_PENDING,
     IS_TURN,
     IS_UNFINISHED,
-    commands,
+    IS_WAITING,
+    buffer,
     one_of,
     outbox,
     recurrence,
     units,
 )
+from lamina.sinks.schema_journal import commands
+from lamina.sinks.tables_ranges import under
 from lamina.streams.ports import Tally
 from lamina.streams.records import CommandState, Status
 
@@ -26,7 +29,7 @@ _STATES: tuple[str, ...] = get_args(CommandState)
 async def tally(sql: Statements, prefix: str) -> Tally:
     """Count; a state that nothing is in counts 0, so that a gauge falls back."""
     # Every status is named, so that `ix_units_tally` is read as ranges, in the order of the groups.
-    counted = and_(one_of(units.c.status, *Status), _under(units.c.namespace, prefix))
+    counted = and_(one_of(units.c.status, *Status), under(units.c.namespace, prefix))
 
     turns = dict.fromkeys((status.value for status in Status), 0)
     statement = select(units.c.status, func.count()).where(IS_TURN, counted)
@@ -39,29 +42,20 @@ async def tally(sql: Statements, prefix: str) -> Tally:
     derived |= await _grouped(sql, statement.group_by(units.c.kind))
 
     states = dict.fromkeys(_STATES, 0)
-    statement = select(commands.c.state, func.count()).where(_under(commands.c.namespace, prefix))
+    statement = select(commands.c.state, func.count()).where(under(commands.c.namespace, prefix))
     states |= await _grouped(sql, statement.group_by(commands.c.state))
 
-    oldest = select(func.min(units.c.recorded_at)).where(IS_UNFINISHED, _under(units.c.namespace, prefix))
+    oldest = select(func.min(units.c.recorded_at)).where(IS_UNFINISHED, under(units.c.namespace, prefix))
     return Tally(
         turns=turns,
         derived=derived,
         commands=states,
-        merges_waiting=await _count(sql, recurrence, IS_PENDING, _under(recurrence.c.namespace, prefix)),
-        outbox_waiting=await _count(sql, outbox, _under(outbox.c.key, prefix)),
-        index_waiting=await _count(sql, units, IS_DIRTY, _under(units.c.namespace, prefix)),
+        merges_waiting=await _count(sql, recurrence, IS_PENDING, under(recurrence.c.namespace, prefix)),
+        buffer_waiting=await _count(sql, buffer, IS_WAITING, under(buffer.c.namespace, prefix)),
+        outbox_waiting=await _count(sql, outbox, under(outbox.c.key, prefix)),
+        index_waiting=await _count(sql, units, IS_DIRTY, under(units.c.namespace, prefix)),
         oldest_unfinished=await sql.scalar(oldest),
     )
-
-
-def _under(namespace: Column[Any], prefix: str) -> ColumnElement[bool]:
-    """Return the range of namespaces with a prefix, which an index serves as it need not serve LIKE.
-
-    The range of everything is a range too: it keeps SQLite's planner at the index meant for the count.
-    """
-    if not prefix:
-        return namespace >= ""
-    return and_(namespace >= prefix, namespace < prefix[:-1] + chr(ord(prefix[-1]) + 1))
 
 
 async def _grouped(sql: Statements, statement: Any) -> dict[str, int]:

@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from lamina.streams import theta
 from lamina.streams.codec import Vector
 from lamina.streams.identity import command_id, thread_id
 from lamina.streams.namespace import Namespace
@@ -40,15 +41,18 @@ class CountPolicy:
     theta_count: int
     merge_size: int
     merge_idle: timedelta
+    adaptive: bool = False
+    """Whether `theta_sim` yields to what `lamina.streams.theta` reads from the namespace itself."""
 
     @classmethod
     def of(cls, settings: Settings) -> "CountPolicy":
         """Read the policy from the settings."""
         return cls(
-            theta_sim=0.7 if settings.theta_sim == "adaptive" else settings.theta_sim,
+            theta_sim=theta.START if settings.theta_sim == "adaptive" else settings.theta_sim,
             theta_count=settings.theta_count,
             merge_size=settings.merge_size,
             merge_idle=timedelta(seconds=settings.merge_idle_seconds),
+            adaptive=settings.theta_sim == "adaptive",
         )
 
 
@@ -70,6 +74,8 @@ class Delta:
     exchanges: dict[UUID, Exchange] = field(default_factory=dict)
     threads: dict[UUID, Thread] = field(default_factory=dict)
     commands: list[Command] = field(default_factory=list)
+    similarities: tuple[int, ...] | None = None
+    """None where no exchange was counted in."""
 
 
 class RecurrenceState:
@@ -84,6 +90,7 @@ class RecurrenceState:
     ) -> None:
         self._namespace = namespace
         self._policy = policy
+        self._similarities = rows.similarities
         self._live: dict[UUID, Exchange] = {}
         self._alone = VectorTable(dimension)
         self._threads: dict[UUID, Thread] = {}
@@ -104,6 +111,11 @@ class RecurrenceState:
     def size(self) -> int:
         """Vectors held: live exchanges and threads."""
         return len(self._live) + len(self._threads)
+
+    @property
+    def theta_sim(self) -> float:
+        """The cosine from which the next exchange is similar to another, or to a thread."""
+        return theta.theta_sim(self._similarities) if self._policy.adaptive else self._policy.theta_sim
 
     def observe(self, exchange: Exchange, *, position: int, now: datetime) -> Decision:
         """Decide about one exchange. Event time passes with it: merges that it shows to be idle are issued.
@@ -136,13 +148,15 @@ class RecurrenceState:
 
     def _decide(self, exchange: Exchange, position: int, now: datetime) -> Decision:
         vector = _vector_of(exchange)
-        nearest = self._centroids.nearest(vector, 1, self._policy.theta_sim)
+        theta_sim = self.theta_sim
+        self._count_in(vector)
+        nearest = self._centroids.nearest(vector, 1, theta_sim)
         if nearest:
             self._join(exchange, nearest[0][0])
             return Decision("merges", nearest[0][0], tuple(nearest))
         similar = (
             (exchange.id, 1.0),
-            *self._alone.nearest(vector, 2 * self._policy.theta_count - 1, self._policy.theta_sim),
+            *self._alone.nearest(vector, 2 * self._policy.theta_count - 1, theta_sim),
         )
         recurs = len(similar) >= self._policy.theta_count
         if not recurs and exchange.salience is None:
@@ -153,6 +167,14 @@ class RecurrenceState:
         if recurs:
             self._issue(thread, "recurrence", position, now)
         return Decision("promotes" if recurs else "opens", thread, similar)
+
+    def _count_in(self, vector: Vector) -> None:
+        if not self._policy.adaptive:
+            return
+        near = [each.highest(vector) for each in (self._centroids, self._alone)]
+        cosines = [cosine for cosine in near if cosine is not None]
+        if cosines:
+            self._similarities = self._delta.similarities = theta.counted(self._similarities, max(cosines))
 
     def _open(self, exchange: Exchange, others: Iterable[UUID]) -> UUID:
         key = thread_id(self._namespace, exchange.id)

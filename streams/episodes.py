@@ -79,11 +79,7 @@ def merged_episode(heads: Sequence[Unit], turns: Sequence[Unit], new: Sequence[U
 def _episode(
     turns: Sequence[Unit], read: Sequence[Unit], fresh: frozenset[UUID], topic: str | None
 ) -> EpisodeDraft | None:
-    said = [
-        _Sentence(turn, text, tuple(stems(text)), entities(text))
-        for turn in _in_time_order(read)
-        for text in (clipped(sentence, _LONGEST_LINE) for sentence in sentences(turn.text)[:_MOST_SENTENCES])
-    ]
+    said = _said(_in_time_order(read))
     if not said:
         return None
     vectors = _vectors(said)
@@ -101,6 +97,20 @@ def _episode(
         occurred_from=min(start for start, _ in spans),
         occurred_to=max(end for _, end in spans),
     )
+
+
+def keywords_of(turns: Sequence[Unit]) -> tuple[str, ...]:
+    """Return at most five keywords of turns, weightiest first: the words of their TF-IDF centroid."""
+    said = _said(turns)
+    return _keywords(said, _centroid(_vectors(said))) if said else ()
+
+
+def _said(turns: Iterable[Unit]) -> list[_Sentence]:
+    return [
+        _Sentence(turn, text, tuple(stems(text)), entities(text))
+        for turn in turns
+        for text in (clipped(sentence, _LONGEST_LINE) for sentence in sentences(turn.text)[:_MOST_SENTENCES])
+    ]
 
 
 def _in_time_order(turns: Iterable[Unit]) -> list[Unit]:

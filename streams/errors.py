@@ -70,9 +70,20 @@ class EmbedderUnavailable(Transient):
 
 
 class ModelUnavailable(Transient):
-    """The language model did not answer in time, refused for now, or its connection broke."""
+    """The language model did not answer in time, refused for now, or its connection broke.
+
+    `paid` are the tokens of an attempt before the one that failed; `in_doubt` says that this one may have
+    been paid as well: it was under way, and nobody knows how it ended.
+    """
 
     reason = "model_unavailable"
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, paid: int = 0, in_doubt: bool = False
+    ) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.paid = paid
+        self.in_doubt = in_doubt
 
 
 class BudgetSpent(Transient):

@@ -193,7 +193,7 @@ RULES: tuple[FactRule, ...] = (
         rf"in\s+(?P<what>{_PLACE}|{_SMALL_PLACE})(?!\s+(?:before|once|back|during|in\s+my\s+head)\b)",
         rf"{_WHO}{_HAVE}?\s+(?:moved|relocated)\s+(?:back\s+|over\s+|down\s+|up\s+)?"
         rf"(?:from\s+(?:{_PLACE}|[a-z]+)\s+)?to\s+(?P<what>{_PLACE}|{_SMALL_PLACE})(?!\s+(?:once|back\s+in)\b)",
-        rf"\bmy\s+(?:new\s+|home\s+)?(?:address|home)\s+is\s+(?:now\s+)?in\s+(?P<what>{_PLACE})",
+        rf"\bmy\s+(?:new\s+|home\s+)?(?:address|home|residence)\s+is\s+(?:now\s+)?in\s+(?P<what>{_PLACE})",
     ),
     *_rule(
         "comes_from",

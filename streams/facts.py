@@ -10,29 +10,26 @@ someone called by name, or, for a deadline, the thing that is due.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
 
 from lamina.streams.dates import ResolvedDate, resolve_dates, spelled
 from lamina.streams.entities import entities
 from lamina.streams.fact_clauses import Clause, clauses
 from lamina.streams.fact_objects import objects_in
 from lamina.streams.fact_rules import (
-    APPOSITION,
     BEGINS,
-    CAPITAL,
-    HE,
     KIN,
     LIKINGS,
     NO_KINDS,
     NO_NAMES,
     RULES,
-    SHE,
     SINGLE_VALUED,
     SPELLINGS,
     FactRule,
     replaces,
 )
+from lamina.streams.people import People, strangers
 from lamina.streams.records import FactDraft, Unit
 from lamina.streams.sentences import sentences
 
@@ -44,15 +41,19 @@ MOST_SENTENCES = 100
 """Sentences of a turn that are read, for the same reason; bounds its cost to some 50 ms."""
 
 
-def facts_in(turn: Unit) -> list[FactDraft]:
+def facts_in(turn: Unit, before: Sequence[Unit] = ()) -> list[FactDraft]:
     """Return the facts that a user's turn states, in its order, each once, with the turn as evidence.
 
     A fact holds from the past date that its clause names ("I moved to Lisbon on 3 May"), else from when it
     was said; the date of a plan or a deadline is when it occurs instead.
+
+    Args:
+        turn: what is read.
+        before: up to two turns before it in its session: who "she" and "he" may be, and nothing else.
     """
     if turn.role != "user" or not _TRIGGER.search(turn.text):
         return []
-    people = _People(turn.speaker or turn.role)
+    people = _people(turn, before)
     found: dict[tuple[str, str, str], FactDraft] = {}
     for sentence in sentences(turn.text)[:MOST_SENTENCES]:
         if len(sentence) > LONGEST_SENTENCE:
@@ -65,16 +66,23 @@ def facts_in(turn: Unit) -> list[FactDraft]:
     return list(found.values())
 
 
-def facts_across(turns: Sequence[Unit]) -> tuple[FactDraft, ...]:
+def facts_across(
+    turns: Sequence[Unit], before: Mapping[UUID, Sequence[Unit]] | None = None
+) -> tuple[FactDraft, ...]:
     """Return the facts of several turns in time order; a repetition adds its turn to the evidence.
 
     What a single-valued relation says again after another value is a new fact: Lisbon, Porto, Lisbon are
     three moves.
+
+    Args:
+        turns: what is read.
+        before: for each of them, the turns before it, as `facts_in` takes them.
     """
+    scope = before or {}
     found: list[FactDraft] = []
     places: dict[tuple[str, ...], int] = {}
     for turn in sorted(turns, key=lambda turn: (turn.recent_at, turn.position, turn.ordinal, str(turn.id))):
-        for fact in facts_in(turn):
+        for fact in facts_in(turn, scope.get(turn.id, ())):
             about = (fact.subject, fact.relation)
             key = about if replaces(fact.relation) else (*about, fact.object.casefold())
             place = places.get(key)
@@ -87,40 +95,23 @@ def facts_across(turns: Sequence[Unit]) -> tuple[FactDraft, ...]:
     return tuple(found)
 
 
-@dataclass(slots=True)
-class _People:
-    """Whom the turn has spoken of so far."""
-
-    speaker: str
-    named: dict[str, str] = field(default_factory=dict)
-    """Name by relation: sister → Mia."""
-    pronouns: dict[str, str] = field(default_factory=dict)
-    """By person: "she", "he", or "" where the text does not tell."""
-
-    def listen(self, clause: str) -> None:
-        """Note the relatives and companions that a clause mentions."""
-        for match in _MY_KIN.finditer(clause):
-            kin, name = KIN[match[1].lower()], match[2] or match[3]
-            if name and name.lower() not in NO_NAMES:
-                self.pronouns.pop(self.called(kin), None)
-                self.named[kin] = name
-            self.pronouns[self.called(kin)] = "she" if kin in SHE else "he" if kin in HE else ""
-        for match in _COMPANY.finditer(clause):
-            name = match[1] or match[2]
-            if name.lower() not in NO_NAMES:
-                self.pronouns.setdefault(name, "")
-
-    def called(self, kin: str) -> str:
-        """Return the name of a relative, or "Nora's sister"."""
-        return self.named.get(kin) or f"{self.speaker}'s {kin}"
-
-    def meant(self, pronoun: str) -> str | None:
-        """Return whom a pronoun means, where only one person fits."""
-        fitting = [person for person, theirs in self.pronouns.items() if theirs in {pronoun, ""}]
-        return fitting[0] if len(fitting) == 1 else None
+def _people(turn: Unit, before: Sequence[Unit]) -> People:
+    """Return whom the turns before have spoken of; nobody, where someone else might be meant."""
+    people = People(turn.speaker or turn.role)
+    if not before or not _SHE_OR_HE.search(turn.text):
+        return people
+    for each in before:
+        people.speaker = each.speaker or each.role
+        people.listen(each.text[:LONGEST_SENTENCE])
+    people.speaker = turn.speaker or turn.role
+    named = (*people.pronouns, *(each.speaker for each in (*before, turn)))
+    known = frozenset(part.casefold().removesuffix("'s") for name in named for part in name.split())
+    if any(strangers(each.text[:LONGEST_SENTENCE], known) for each in before):
+        return People(people.speaker)
+    return people
 
 
-def _facts_of(clause: Clause, turn: Unit, people: _People) -> Iterator[FactDraft]:
+def _facts_of(clause: Clause, turn: Unit, people: People) -> Iterator[FactDraft]:
     for rule in RULES:
         match = rule.pattern.search(clause.text)
         if match is None or not clause.plainly_at(match.start()):
@@ -138,7 +129,7 @@ def _facts_of(clause: Clause, turn: Unit, people: _People) -> Iterator[FactDraft
             yield _fact(rule, match.groupdict(), subject, what, dates, turn)
 
 
-def _subject(match: re.Match[str], rule: FactRule, clause: str, people: _People) -> str | None:
+def _subject(match: re.Match[str], rule: FactRule, clause: str, people: People) -> str | None:
     """Return whom or what the fact is about; None where the clause does not tell."""
     groups = match.groupdict()
     who = (groups.get("who") or "I").strip()
@@ -208,11 +199,7 @@ def _article(word: str) -> str:
 _TRIGGER = re.compile(
     r"\b(?:i|im|ive|my|our|we|me|she|he|due|deadline|allerg\w+|lives|works|moved|birthday)\b", re.IGNORECASE
 )
-_MY_KIN = re.compile(rf"\bmy\s+(?:[a-z-]+\s+)??({'|'.join(KIN)})\b(?:{APPOSITION})?", re.IGNORECASE)
-_COMPANY = re.compile(
-    r"\b(?:told|with|met|saw|asked|invited|visited|called|and|friend|colleague)\s+"
-    rf"({CAPITAL})|({CAPITAL})\s+and\s+I\b"
-)
+_SHE_OR_HE = re.compile(r"\b(?:she|he)\b", re.IGNORECASE)
 _DETERMINER = re.compile(r"\A(?:the|my|our)\s+", re.IGNORECASE)
 _POINTER = re.compile(r"\b(?:you|your|this|that|these|those|it|them|they|their|her|his)\b", re.IGNORECASE)
 _ROLES = frozenset({"user", "assistant", "system", "tool"})

@@ -1,8 +1,8 @@
 """The whole pipeline as a plain loop over ports: the place to start reading.
 
 ```
- turns ─▶ gate ─▶ embed ─▶ remember ─▶ commands ─▶ consolidate
-            │               (store, count)            │
+ turns ─▶ gate ─▶ embed ─▶ remember ─▶ commands ─▶ consolidate, edit topology
+            │        (store, count, buffer)           │
           gated           tables ─▶ store       tables ─▶ store
 ```
 
@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from lamina.streams.codec import decode
 from lamina.streams.records import Command, Placement
-from lamina.streams.steps.consolidate import consolidate
+from lamina.streams.steps.carry_out import carry_out
 from lamina.streams.steps.embed import embed
 from lamina.streams.steps.gate import gate
 from lamina.streams.steps.ports import Ports
@@ -36,12 +36,20 @@ async def run(
 
 
 async def carry_out_commands(ports: Ports, replaces: Callable[[str], bool]) -> None:
-    """Do what the outbox relay, intake and the executors do, until no command is left."""
+    """Do what the outbox relay, intake and the executors do, until no command can be carried out now."""
+    owner = str(uuid4())
+    lease = ports.settings.lease_seconds
+    while True:
+        await _admit_commands(ports)
+        claim = await ports.tables.claim(owner, ports.clock.now(), lease)
+        if claim is None:
+            return
+        # It may issue the next command itself: what it writes goes to topology's buffer.
+        await carry_out(claim, ports, replaces)
+
+
+async def _admit_commands(ports: Ports) -> None:
     while rows := await ports.tables.outbox(1000):
         commands = [decode(Command, row.record.value) for row in rows if row.record.topic is CONSOLIDATION]
         await ports.tables.admit_commands(commands)
         await ports.tables.published([row.id for row in rows])
-    owner = str(uuid4())
-    lease = ports.settings.lease_seconds
-    while claim := await ports.tables.claim(owner, ports.clock.now(), lease):
-        await consolidate(claim, ports, replaces)

@@ -43,11 +43,26 @@ def thread_id(namespace: Namespace, exchange: UUID) -> UUID:
     return _id("thread", namespace, exchange)
 
 
+def sibling_thread_id(command: UUID, ordinal: int) -> UUID:
+    """Id of the thread of a command's `ordinal`-th episode, where another one inherits the thread."""
+    return _id("thread", command, ordinal)
+
+
 def command_id(kind: str, thread: UUID, exchanges: Iterable[UUID]) -> UUID:
     """Id of a command: its kind, its thread and the exchanges it claims."""
     return _id("command", kind, thread, *sorted(map(str, exchanges)))
 
 
+def topology_id(namespace: Namespace, units: Iterable[UUID]) -> UUID:
+    """Id of a topology command: the buffered units it looks at, in their order; no unit is buffered twice."""
+    return _id("command", "topology", namespace, *units)
+
+
 def derived_id(namespace: Namespace, command: UUID, ordinal: int) -> UUID:
     """Id of the `ordinal`-th unit of a command's recorded plan."""
     return _id("derived", namespace, command, ordinal)
+
+
+def undo_id(command: UUID, edit: int | None) -> UUID:
+    """Id of the command that undoes a command, or one of its edits."""
+    return _id("command", "undo", command, "" if edit is None else edit)

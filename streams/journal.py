@@ -24,6 +24,9 @@ class Call:
     model: str
     estimate: int
     """Tokens to hold of the tenant's budget until the call has ended."""
+    digest: str = ""
+    """Of the prompt, a part of the place: a reply to other material is no reply to this one, since its
+    numbers would point at other units. A command that meets the same material again pays nothing again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,24 @@ class Budget:
 
     tokens: int
     window_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the ended calls of one tenant, purpose and model cost."""
+
+    tenant: str
+    purpose: Purpose
+    model: str
+    command: UUID | None
+    """The command they were made for, where they were summed by command."""
+    calls: int
+    """Replies stored."""
+    attempts: int
+    """Requests made for them, repairs included."""
+    tokens_in: int
+    tokens_out: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

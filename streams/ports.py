@@ -13,7 +13,7 @@ from uuid import UUID
 
 from lamina.streams.buffer import Buffered
 from lamina.streams.codec import Matrix, Vector
-from lamina.streams.journal import Budget, Call, JournalEntry, StoredReply
+from lamina.streams.journal import Budget, Call, Cost, JournalEntry, StoredReply
 from lamina.streams.llm import Completion
 from lamina.streams.metrics import Metric
 from lamina.streams.namespace import Namespace
@@ -118,6 +118,8 @@ class Query:
     """Inclusive."""
     said_to: datetime | None = None
     """Inclusive."""
+    words_only: bool = False
+    """Leave summaries aside: for what must not depend on when consolidation wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,13 @@ class Claim:
     fence: int
     owner: str
     until: datetime
+    attempts: int = 0
+    """Times the command was put off for an unusable reply (`Tables.claim` fills it). A new attempt asks
+    anew: replies are stored under `attempts` · `ORDINALS_PER_ATTEMPT` + ordinal."""
+
+
+ORDINALS_PER_ATTEMPT = 100_000
+"""Places in the journal for the calls of one attempt and purpose (topology counts edits in hundreds)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +227,8 @@ class Tally:
     commands: Mapping[str, int]
     """By state."""
     merges_waiting: int
+    buffer_waiting: int
+    """Units that topology has not looked at and no command has claimed."""
     outbox_waiting: int
     index_waiting: int
     oldest_unfinished: datetime | None
@@ -226,7 +237,7 @@ class Tally:
     @property
     def open_commands(self) -> int:
         """Commands that are still to be carried out."""
-        return self.commands.get("issued", 0) + self.commands.get("planned", 0)
+        return sum(self.commands.get(state, 0) for state in ("issued", "planned", "waiting"))
 
 
 class Transaction(Protocol):
@@ -269,7 +280,7 @@ class Transaction(Protocol):
         """Insert links; one that exists already is left as it is."""
 
     async def recurrence(self, namespace: Namespace) -> RecurrenceRows:
-        """Return the live exchanges and the threads."""
+        """Return the live exchanges, the threads that are not closed, and the histogram of similarities."""
 
     async def recurrence_version(self, namespace: Namespace) -> int:
         """Return a number that grows with every `save_recurrence` of the namespace."""
@@ -278,9 +289,14 @@ class Transaction(Protocol):
         """Return those exchanges that were observed before, whatever their state."""
 
     async def save_recurrence(
-        self, namespace: Namespace, exchanges: Iterable[Exchange], threads: Iterable[Thread]
+        self,
+        namespace: Namespace,
+        exchanges: Iterable[Exchange],
+        threads: Iterable[Thread],
+        *,
+        similarities: Sequence[int] | None = None,
     ) -> None:
-        """Insert or replace exchanges and threads by id."""
+        """Insert or replace exchanges and threads by id, and the histogram of similarities where given."""
 
     async def visible_facts(self, namespace: Namespace, about: Collection[tuple[str, str]]) -> list[Unit]:
         """Return the visible facts with one of the (subject, relation) pairs."""
@@ -330,7 +346,10 @@ class Transaction(Protocol):
         """Rewrite a finished command's edits (to mark those that were undone)."""
 
     async def record_undo(self, command: Command, edits: Sequence[Edit], at: datetime) -> None:
-        """Write an applied `undo` command to the journal and take the lane from whoever works in it."""
+        """Write an applied `undo` command to the journal and take the lane from whoever works in it.
+
+        One that is in the journal already is left as it is, and the lane with it.
+        """
 
     async def record_changes(self, changes: Sequence[tuple[Unit, str]], at: datetime) -> list[Change]:
         """Give each (unit, change type) the namespace's next seq and write it to the outbox."""
@@ -384,13 +403,16 @@ class Tables(Protocol):
         """Record commands that came by the topic as `planned`; those beyond `issued` stay as they are."""
 
     async def claim(self, owner: str, now: datetime, lease_seconds: float) -> Claim | None:
-        """Take the oldest planned command of a namespace whose lane is free, and that lane with it."""
+        """Take the oldest open command of a namespace whose lane is free, and that lane with it.
+
+        Only one that is planned, or waiting and due, is taken: while the oldest is not, its namespace waits.
+        """
 
     async def renew(self, claim: Claim, now: datetime, lease_seconds: float) -> bool:
         """Hold the lane for longer; False when it is no longer this claim's."""
 
     async def release(self, claim: Claim) -> None:
-        """Give the lane back; the command stays planned unless it was finished."""
+        """Give the lane back; the command stays as it is unless it was finished."""
 
     async def put_off(
         self, claim: Claim, not_before: datetime, note: str, now: datetime, *, attempt: bool = False
@@ -409,14 +431,25 @@ class Tables(Protocol):
         """Record that a call is about to be made, holding its estimate of the tenant's budget.
 
         A call that has ended is returned with its completion, and nothing is recorded. One that was begun and
-        never ended is begun again: its estimate is held already, and `asked` tells.
+        never ended is begun again, and `asked` tells; its estimate is held already, unless that was in an
+        earlier window. The first call of a window passes whatever its estimate: a budget smaller than one call
+        must not block for ever. Without a budget nothing is held.
 
         Raises:
             BudgetSpent: the tenant has spent the window's tokens; nothing was recorded.
         """
 
     async def end_call(self, call: Call, completion: Completion, now: datetime) -> None:
-        """Store a reply and settle its estimate to what it cost."""
+        """Store a reply and settle its estimate to what it cost, in the window that holds it.
+
+        A second reply to the same call is dropped: the first may have been used.
+        """
+
+    async def withdraw_call(self, call: Call, paid: int) -> None:
+        """Take back that a call was begun: it certainly got no reply.
+
+        Its estimate is given back, but for the tokens `paid` by an attempt before the one that failed.
+        """
 
     async def spent(self, tenant: str, budget: Budget, now: datetime) -> int:
         """Return the tenant's tokens of this window, held ones included."""
@@ -429,10 +462,25 @@ class Tables(Protocol):
         before: int | None = None,
         limit: int = 100,
     ) -> list[JournalEntry]:
-        """Return entries of namespaces with the prefix, newest first, without replies; `before` pages on."""
+        """Return entries, newest first, without history and replies.
+
+        Args:
+            prefix: `tenant/` for a tenant, `tenant/user` for that namespace alone, empty for everything.
+            states: only commands in one of these; empty for any.
+            before: only ordinals below this one, to page on.
+            limit: at most so many.
+        """
 
     async def journal_entry(self, command: UUID) -> JournalEntry | None:
         """Return one entry with its history and replies."""
+
+    async def costs(self, prefix: str = "", commands: Collection[UUID] | None = None) -> list[Cost]:
+        """Sum the stored replies by tenant, purpose and model: of namespaces with the prefix, as in `journal`.
+
+        Args:
+            prefix: as in `journal`.
+            commands: only those of these commands, each summed for itself; None for all in one.
+        """
 
     async def idle_buffers(self, pushed_before: datetime, limit: int) -> list[Namespace]:
         """Return namespaces whose unclaimed buffered units were all pushed before the given time."""
@@ -440,7 +488,7 @@ class Tables(Protocol):
     async def namespaces(
         self, prefix: str = "", after: Namespace | None = None, limit: int = 1000
     ) -> list[Namespace]:
-        """Return namespaces in order, paged."""
+        """Return namespaces in order, paged; the prefix is that of `journal`."""
 
     async def links_from(
         self, namespace: Namespace, units: Collection[UUID], types: Collection[LinkType] = ()
@@ -492,7 +540,7 @@ class Tables(Protocol):
         """Count one more unknown fault of a record (`topic/partition/offset/digest`); return how many."""
 
     async def tally(self, namespace_prefix: str = "") -> Tally:
-        """Count turns, derived units and commands of namespaces with the prefix (`tenant/`)."""
+        """Count turns, derived units and commands; the prefix is that of `journal`."""
 
     async def check(self) -> None:
         """Answer if the database does.

@@ -49,7 +49,10 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class RecurrenceRows:
-    """What the tables hold for a namespace: live exchanges (not claimed) and all threads, oldest first."""
+    """What the tables hold for a namespace: live exchanges (not claimed) and open threads, oldest first."""
 
     exchanges: tuple[Exchange, ...]
     threads: tuple[Thread, ...]
+    similarities: tuple[int, ...] = ()
+    """Exchanges by the cosine to what was nearest when they were observed, in the bins of
+    `lamina.streams.theta`; empty: none was counted yet."""

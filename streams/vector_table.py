@@ -54,6 +54,12 @@ class VectorTable:
         found.sort(key=lambda item: (-item[1], str(item[0])))
         return found[:limit]
 
+    def highest(self, vector: Vector) -> float | None:
+        """Return the cosine of the nearest row; None where there is none."""
+        if not self._ids:
+            return None
+        return round(float(np.max(self._rows[: len(self._ids)] @ vector)), DECIMALS)
+
 
 def unit_length(vector: Vector) -> Vector:
     """Return the vector scaled to length 1 (a zero vector stays zero)."""

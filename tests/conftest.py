@@ -11,6 +11,9 @@ from lamina.sinks.tables import SqlTables, open_tables
 from lamina.sinks.weights import ensure_weights
 
 from . import postgres
+from .openai_server import openai_host, openai_server
+
+__all__ = ["openai_host", "openai_server"]  # fixtures are found where they are named
 
 
 @pytest.fixture(scope="session")

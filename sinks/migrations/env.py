@@ -2,9 +2,9 @@
 
 from alembic import context
 
-from lamina.sinks.schema import metadata
+from lamina.sinks.schema_journal import commands
 
 # The transaction is the caller's: it holds the lock that keeps two processes from migrating at once.
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.configure(connection=context.config.attributes["connection"], target_metadata=commands.metadata)
 with context.begin_transaction():
     context.run_migrations()

@@ -4,6 +4,7 @@ The first recorded verdict wins: a turn that comes again gets the verdict it got
 the tables by ordinal, so a verdict does not depend on batches or on when a turn arrived.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from lamina.streams.placement import place, reply_closes
 from lamina.streams.ports import Transaction
 from lamina.streams.records import Admitted, Placement, Status, Unit
 from lamina.streams.salience import salience_of
+from lamina.streams.steps.buffer import issue_due
 from lamina.streams.steps.ports import Ports
 
 KEPT = frozenset({Status.ADMITTED, Status.REMEMBERED, Status.CONSOLIDATED})
@@ -48,6 +50,7 @@ async def gate(batch: Sequence[Placement], ports: Ports) -> Judged:
         for unit in fresh:
             known[_place_of(unit)] = _judged(unit, known, similarity, ports)
         await tx.update_units([known[_place_of(unit)] for unit in fresh])
+        await _count_sessions(fresh, tx, ports)
     judged = Judged()
     for unit in (known[_place_of(each)] for each in placed):
         admitted = _admitted(unit, known, ports.settings.gate_window)
@@ -59,6 +62,17 @@ async def gate(batch: Sequence[Placement], ports: Ports) -> Judged:
             judged.forwarded.append(admitted)
     _measure([known[_place_of(unit)] for unit in fresh], ports)
     return judged
+
+
+async def _count_sessions(fresh: Sequence[Unit], tx: Transaction, ports: Ports) -> None:
+    """Count the sessions that begin, whatever the verdict on their first turn: topology looks every few."""
+    if not ports.settings.topology:
+        return
+    # A failed turn that is judged again was counted when it first came.
+    began = Counter(u.namespace for u in fresh if u.ordinal == 0 and u.status is Status.ACCEPTED)
+    for namespace, sessions in sorted(began.items()):
+        await tx.count_sessions(namespace, sessions)
+        await issue_due(namespace, tx, ports.settings, ports.clock.now())
 
 
 async def _windows(placed: Sequence[Unit], tx: Transaction, window: int) -> dict[Place, Unit]:

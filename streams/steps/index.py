@@ -54,7 +54,8 @@ async def _copy(namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector],
         hidden = [unit.id for unit in units if not unit.visible]
         known = {**vectors, **await _recompute([u for u in shown if u.id not in vectors], tx, ports)}
         if shown:
-            await ports.store.upsert([_point(unit, known[unit.id]) for unit in shown])
+            summaries = await _summaries(shown, ports)
+            await ports.store.upsert([_point(unit, known[unit.id], summaries.get(unit.id)) for unit in shown])
             ports.metrics.count(INDEXED, len(shown), action="upsert")
         if hidden:
             await ports.store.delete(hidden)
@@ -63,7 +64,7 @@ async def _copy(namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector],
     return len(units)
 
 
-def _point(unit: Unit, dense: Vector) -> Point:
+def _point(unit: Unit, dense: Vector, summary: Vector | None) -> Point:
     return Point(
         id=unit.id,
         namespace=unit.namespace,
@@ -72,7 +73,19 @@ def _point(unit: Unit, dense: Vector) -> Point:
         speaker=unit.speaker,
         said_at=unit.said_at,
         dense=dense,
+        summary=summary,
     )
+
+
+async def _summaries(units: Sequence[Unit], ports: Ports) -> dict[UUID, Vector]:
+    """Embed what describes a turn beside its words: its summary and, where it has some, its keywords."""
+    described = {unit.id: unit for unit in units if unit.summary is not None}
+    if not described:
+        return {}
+    rows = await ports.embedder.embed(
+        [f"{unit.summary} {', '.join(unit.keywords)}".strip() for unit in described.values()]
+    )
+    return dict(zip(described, rows, strict=True))
 
 
 async def _recompute(units: Sequence[Unit], tx: Transaction, ports: Ports) -> dict[UUID, Vector]:

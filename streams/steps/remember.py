@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from lamina.streams.buffer import Buffered
 from lamina.streams.count import CountPolicy, Decision, RecurrenceState
-from lamina.streams.metrics import MERGES, PROMOTIONS, TURNS
+from lamina.streams.metrics import MERGES, PROMOTIONS, THETA_SIM, TURNS
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Hit, Query, Transaction
 from lamina.streams.records import Command, Link, Status, Unit
 from lamina.streams.recurrence import Exchange
+from lamina.streams.steps.buffer import issue_due
 from lamina.streams.steps.embed import EmbeddedTurn
 from lamina.streams.steps.index import index
 from lamina.streams.steps.ports import Ports
@@ -88,6 +90,7 @@ async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: Recurrenc
             state = await cache.state(namespace, tx, ports)
             await _count([e for e in unique if e.record.unit.namespace == namespace], state, tx, ports, done)
             done.commands += await save(namespace, state, tx)
+            done.commands += await _buffer(namespace, done, tx, ports)
             states[namespace] = (await tx.recurrence_version(namespace), state)
     for namespace, (version, state) in states.items():
         cache.keep(namespace, version, state)
@@ -96,11 +99,28 @@ async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: Recurrenc
     return done
 
 
+async def _buffer(namespace: Namespace, done: Remembered, tx: Transaction, ports: Ports) -> list[Command]:
+    """Push new turns to the topology buffer where it may edit turns; derived units come by consolidation."""
+    settings = ports.settings
+    if not settings.topology or settings.topology_kinds != "all":
+        return []
+    now = ports.clock.now()
+    near: dict[UUID, list[UUID]] = {unit.id: [] for unit in done.units if unit.namespace == namespace}
+    for link in done.links:
+        if link.type == "semantic" and link.source in near:
+            near[link.source].append(link.target)
+    await tx.push_buffer(namespace, [Buffered(unit, tuple(ids), now) for unit, ids in near.items()])
+    command = await issue_due(namespace, tx, settings, now)
+    return [command] if command else []
+
+
 async def save(namespace: Namespace, state: RecurrenceState, tx: Transaction) -> list[Command]:
     """Write what a state decided: rows, claims and commands commit together."""
     delta = state.take()
     if delta.exchanges or delta.threads:
-        await tx.save_recurrence(namespace, delta.exchanges.values(), delta.threads.values())
+        await tx.save_recurrence(
+            namespace, delta.exchanges.values(), delta.threads.values(), similarities=delta.similarities
+        )
     await tx.issue_commands(delta.commands)
     return delta.commands
 
@@ -109,7 +129,10 @@ async def _neighbours(kept: Sequence[EmbeddedTurn], ports: Ports) -> list[list[H
     cap = ports.settings.semantic_links
     if not kept or not cap:
         return [[] for _ in kept]
-    queries = [Query(each.record.unit.namespace, each.dense, ("turn",), cap + 1) for each in kept]
+    # A link is computed once: it must not depend on how far consolidation has come.
+    queries = [
+        Query(each.record.unit.namespace, each.dense, ("turn",), cap + 1, words_only=True) for each in kept
+    ]
     return await ports.store.search(queries)
 
 
@@ -137,6 +160,9 @@ async def _count(
 ) -> None:
     exchanges = [(each, exchange) for each in batch if (exchange := exchange_of(each, ports)) is not None]
     seen = await tx.observed({exchange.id for _, exchange in exchanges})
+    if exchanges:
+        mode = "adaptive" if ports.settings.theta_sim == "adaptive" else "fixed"
+        ports.metrics.observe(THETA_SIM, state.theta_sim, mode=mode)
     for each, exchange in exchanges:
         if exchange.id in seen:
             continue

@@ -51,7 +51,7 @@ from lamina.streams.placement import arrive, place
 from lamina.streams.ports import Outgoing, Query
 from lamina.streams.records import Command, Placement, Turn
 from lamina.streams.settings import Settings
-from lamina.streams.steps.consolidate import consolidate
+from lamina.streams.steps.carry_out import carry_out
 from lamina.streams.steps.embed import embed
 from lamina.streams.steps.gate import gate
 from lamina.streams.steps.index import PAGE, index, sweep
@@ -214,7 +214,7 @@ async def run(ports: Ports, fuse: Fuse) -> None:
         busy = bool(await relay(ports.tables, log)) or busy
         fuse.step = "consolidate"
         while claim := await ports.tables.claim(str(uuid4()), NOW, 60):
-            await consolidate(claim, ports, replaces)
+            await carry_out(claim, ports, replaces)
     fuse.step = "sweep"
     await sweep(ports)
 
@@ -380,17 +380,17 @@ async def test_exchanges_that_join_a_thread_while_its_engine_works_stay_in_it(
         cache = RecurrenceCache(1000)
 
         class Slow(ExtractiveEngine):
-            async def create(self, turns):
+            async def consolidate(self, claim, cluster, related):
                 if meanwhile:
                     await through(later, ports, cache)
-                return await super().create(turns)
+                return await super().consolidate(claim, cluster, related)
 
         await through(said(BEES, BEES, BEES, BEES), ports, cache)
         rows = await ports.tables.outbox(100)
         orders = [decode(Command, row.record.value) for row in rows if row.record.topic is CONSOLIDATION]
         await ports.tables.admit_commands(orders)
         claim = await ports.tables.claim("executor", NOW, 60)
-        assert (await consolidate(claim, replace(ports, engine=Slow()), replaces)).state == "applied"
+        assert (await carry_out(claim, replace(ports, engine=Slow()), replaces)).state == "applied"
         if not meanwhile:
             await through(later, ports, cache)
         thread = await ports.tables.thread(ADA, claim.command.thread)

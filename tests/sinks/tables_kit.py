@@ -6,6 +6,8 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
+from lamina.streams.journal import Call
+from lamina.streams.llm import Completion
 from lamina.streams.namespace import Namespace
 from lamina.streams.records import Command, Unit
 from lamina.streams.recurrence import Exchange, Thread
@@ -35,6 +37,16 @@ def a_command(namespace: Namespace = ANN, **fields) -> Command:
     common = {"id": uuid4(), "namespace": namespace, "kind": "promote", "thread": uuid4()}
     content = {"exchanges": (uuid4(),), "evidence": (uuid4(),), "reason": "recurrence"}
     return Command(**common | content | {"position": 1, "issued_at": NOW} | fields)
+
+
+def a_call(command: Command, **fields) -> Call:
+    place = {"command": command.id, "namespace": command.namespace, "purpose": "consolidate", "ordinal": 0}
+    return Call(**place | {"version": 1, "model": "tiny", "estimate": 100} | fields)
+
+
+def a_completion(**fields) -> Completion:
+    price = {"tokens_in": 30, "tokens_out": 20, "attempts": 1, "seconds": 0.5}
+    return Completion(**{"text": '{"a": "\x00"}', "model": "tiny-2"} | price | fields)
 
 
 def an_exchange(state: str = "unconsolidated", **fields) -> Exchange:

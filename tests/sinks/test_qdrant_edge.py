@@ -5,11 +5,14 @@ import os
 import signal
 import struct
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 import numpy as np
 import pytest
+from qdrant_edge import Distance, EdgeConfig, EdgeShard, EdgeVectorParams, UpdateOperation
+from qdrant_edge import Point as EdgePoint
 
 from lamina.sinks import qdrant_edge
 from lamina.sinks.edge_protocol import MAX_FRAME_BYTES, pack
@@ -230,7 +233,8 @@ async def test_a_malformed_frame_closes_its_connection_only(store, tmp_path, byt
 
 async def test_a_request_that_cannot_be_done_is_answered_with_its_error(store, tmp_path):
     reader, writer = await asyncio.open_unix_connection(socket_of(tmp_path))
-    writer.write(pack({"id": 1, "op": "upsert", "ids": ["x"], "payloads": [{}]}, b"\0\0\0\0"))
+    upsert = {"id": 1, "op": "upsert", "ids": ["x"], "payloads": [{}], "summarised": []}
+    writer.write(pack(upsert, b"\0\0\0\0"))
     writer.write(pack({"id": 2, "op": "dance"}))
     writer.write(pack({"id": 3, "op": "count"}))
 
@@ -260,6 +264,28 @@ async def test_a_damaged_store_says_what_to_do(tmp_path):
 
     with pytest.raises(Misconfigured, match=r"cannot be opened .*delete .*lamina reindex"):
         await open_edge(tmp_path, "hash", DIMENSION)
+
+
+async def test_a_folder_from_before_summaries_opens_with_its_points_and_takes_summaries(tmp_path):
+    earlier, later = points(1, 11), points(11, 12)[0]
+    folder = tmp_path / "store" / "shard"
+    folder.parent.mkdir()
+    (folder.parent / "meta.json").write_text(f'{{"dimension":{DIMENSION},"model":"hash"}}')
+    params = EdgeVectorParams(size=DIMENSION, distance=Distance.Cosine)
+    shard = EdgeShard.create(str(folder), EdgeConfig(vectors={"dense": params}))
+    payload = {"namespace": ANA, "kind": "turn", "session": "s1", "speaker": "Ana", "said_at": 1.0}
+    made = [EdgePoint(str(each.id), {"dense": each.dense.tolist()}, payload) for each in earlier]
+    shard.update(UpdateOperation.upsert_points(made))
+    shard.close()
+
+    store = await open_edge(tmp_path, "hash", DIMENSION)
+    await store.upsert([replace(earlier[3], summary=later.dense)])
+    await kill(store)
+
+    assert await retried(store.count) == 10
+    [[hit], [same]] = await store.search([nearest(later), nearest(earlier[5])])
+    assert (hit.id, same.id) == (earlier[3].id, earlier[5].id)
+    await store.close()
 
 
 async def test_a_store_open_elsewhere_is_refused(store, tmp_path):

@@ -174,6 +174,59 @@ async def test_present_tells_which_ids_are_held(store):
     assert await store.present([]) == set()
 
 
+async def test_a_point_is_as_near_as_the_better_of_its_words_and_its_summary(store):
+    await store.upsert(
+        [a_point(1, 80, summary=towards(10)), a_point(2, 20), a_point(3, 5, summary=towards(90))]
+    )
+
+    [hits] = await store.search([a_query()])
+
+    assert [hit.id.int for hit in hits] == [3, 1, 2]
+    assert [hit.score for hit in hits] == pytest.approx(np.cos(np.radians([5, 10, 20])), abs=2e-6)
+    assert await found(store, words_only=True) == [3, 2, 1]
+
+
+async def test_the_best_of_words_and_summaries_together_are_exact_under_a_limit_and_through_ties(store):
+    angles = np.random.default_rng(3).integers(0, 30, (200, 2))
+    points = [
+        a_point(n + 1, float(words), summary=towards(float(summary)) if n % 3 == 0 else None)
+        for n, (words, summary) in enumerate(angles)
+    ]
+    await store.upsert(points)
+    [whole] = await store.search([a_query(limit=300)])
+
+    assert len(whole) == len({hit.id for hit in whole}) == 200
+    for limit in (1, 7, 40, 150):
+        assert await store.search([a_query(limit=limit)]) == [whole[:limit]]
+
+
+async def test_a_summary_obeys_every_filter_and_leaves_with_its_point(store):
+    near = {"summary": towards(0)}
+    await store.upsert(
+        [a_point(1, 80, **near), a_point(2, 80, namespace=BEN, **near), a_point(3, 80, kind="fact", **near)]
+    )
+    await store.upsert([a_point(4, 80, session="s2", speaker="Ben", **near)])
+
+    assert await found(store, kinds=("turn",)) == [1, 4]
+    assert await found(store, sessions=("s2",), speakers=("Ben",)) == [4]
+    assert await found(store, namespace=BEN) == [2]
+    await store.upsert([a_point(1, 80), a_point(5, 40)])
+    assert await found(store, kinds=("turn",)) == [4, 5, 1]
+    await store.delete([UUID(int=4)])
+    assert await found(store, kinds=("turn",)) == [5, 1]
+
+
+async def test_the_vectors_of_words_can_be_read_back_at_unit_length(store):
+    await store.upsert([a_point(1, 30, summary=towards(10)), a_point(2, dense=towards(60) * 5)])
+
+    held = await store.vectors([UUID(int=n) for n in (2, 1, 9)])
+
+    assert set(held) == {UUID(int=1), UUID(int=2)}
+    assert held[UUID(int=1)] == pytest.approx(towards(30), abs=1e-6)
+    assert held[UUID(int=2)] == pytest.approx(towards(60), abs=1e-6)
+    assert await store.vectors([]) == {}
+
+
 async def test_nothing_asked_is_nothing_answered(store):
     await store.upsert([])
     await store.delete([])
@@ -208,6 +261,8 @@ async def test_large_upserts_and_answers_are_whole(store):
 async def test_a_vector_of_another_dimension_is_refused_and_nothing_written(store):
     with pytest.raises(WrongDimension, match="dimension 8"):
         await store.upsert([a_point(1), a_point(2, dense=np.ones(9, np.float32))])
+    with pytest.raises(WrongDimension):
+        await store.upsert([a_point(1, summary=np.ones(9, np.float32))])
     with pytest.raises(WrongDimension):
         await store.search([a_query(dense=np.ones(7, np.float32))])
 

@@ -7,8 +7,21 @@ from sqlalchemy import event
 
 from lamina.sinks.schema import metadata
 from lamina.sinks.tables import open_tables
+from lamina.streams.buffer import Buffered
+from lamina.streams.journal import Budget
 
-from .tables_kit import ANN, NOW, a_command, a_fact, a_thread, a_turn, an_exchange
+from .tables_kit import (
+    ANN,
+    BOB,
+    NOW,
+    a_call,
+    a_command,
+    a_completion,
+    a_fact,
+    a_thread,
+    a_turn,
+    an_exchange,
+)
 
 
 @pytest.fixture
@@ -42,6 +55,15 @@ async def test_hot_reads_use_an_index(seen):
         await transaction.observed([uuid4()])
         await transaction.visible_facts(ANN, [("a", "b")])
         await transaction.dirty(ANN, 10)
+        await transaction.exchanges([uuid4()])
+        await transaction.threads_of(ANN, [uuid4()])
+        await transaction.push_buffer(ANN, [Buffered(turn.id, (), NOW)])
+        await transaction.buffer(ANN)
+        await transaction.claim_buffer([uuid4()], command.id)
+        await transaction.count_sessions(ANN, 1)
+        await transaction.entry(command.id)
+        await transaction.entries_after(ANN, 0)
+        await transaction.record_edits(command.id, [])
     await tables.units(ANN, [turn.id])
     await tables.turns_at(ANN, [("s1", 0), ("s2", 1)])
     await tables.links_of(ANN, turn.id)
@@ -49,7 +71,26 @@ async def test_hot_reads_use_an_index(seen):
     await tables.unfinished_turns(None, 10)
     await tables.unfinished_turns(("a", 1), 10)
     await tables.admit_commands([command])
+    claim = await tables.claim("w", NOW, 60)
+    await tables.renew(claim, NOW, 60)
+    call = a_call(command)
+    await tables.begin_call(call, Budget(1_000, 3_600), NOW)
+    await tables.end_call(call, a_completion(), NOW)
+    await tables.spent("acme", Budget(1_000, 3_600), NOW)
+    await tables.costs("acme/")
+    await tables.costs("acme/", [command.id])
+    await tables.put_off(claim, NOW, "why", NOW)
     await tables.claim("w", NOW, 60)
+    await tables.journal()
+    await tables.journal("acme/", states=["waiting"], before=7)
+    await tables.journal(ANN)
+    await tables.journal_entry(command.id)
+    await tables.links_from(ANN, [turn.id], ["version"])
+    await tables.links_to(ANN, [turn.id])
+    await tables.graph(ANN)
+    await tables.visible_units(ANN, ["episode", "fact"])
+    await tables.namespaces("acme/", BOB)
+    await tables.idle_buffers(NOW, 10)
     await tables.reissue_commands()
     await tables.idle_namespaces(NOW, 10)
     await tables.dirty_namespaces(10)
@@ -65,9 +106,9 @@ async def test_hot_reads_use_an_index(seen):
             plan = await sql._connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
             plans += [row[3] for row in plan]
     walks = {step for step in plans if step.startswith("SCAN") and " USING " not in step}
-    # The outbox is walked in the order of its ids: it holds what waits, not what was. The other two are
-    # the places asked for, and one row per quiet thread.
-    assert walks == {"SCAN outbox", "SCAN 2 CONSTANT ROWS", "SCAN anon_1"}
+    # The outbox is walked in the order of its ids: it holds what waits, not what was. The newest page of the
+    # journal is walked from its end. The other two are the places asked for, and one row per quiet thread.
+    assert walks == {"SCAN outbox", "SCAN commands", "SCAN 2 CONSTANT ROWS", "SCAN anon_1"}
     assert not [step for step in plans if "AUTOMATIC" in step]
     # An index that no read uses costs every write for nothing. (Unique ones are there to refuse.)
     indexes = [index for table in metadata.tables.values() for index in table.indexes]

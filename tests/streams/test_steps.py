@@ -15,7 +15,7 @@ from lamina.streams import flow
 from lamina.streams.errors import StoreUnavailable
 from lamina.streams.facts import replaces
 from lamina.streams.identity import turn_id_from_message
-from lamina.streams.metrics import TURNS
+from lamina.streams.metrics import THETA_SIM, TURNS
 from lamina.streams.namespace import namespace_of
 from lamina.streams.placement import arrive
 from lamina.streams.ports import Query
@@ -26,6 +26,7 @@ from lamina.streams.steps.gate import gate
 from lamina.streams.steps.index import sweep
 from lamina.streams.steps.ports import Ports
 from lamina.streams.steps.remember import RecurrenceCache, remember, ripen
+from lamina.streams.theta import BINS, START
 
 ADA = namespace_of("acme", "ada")
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -145,6 +146,28 @@ async def test_a_cached_state_is_dropped_when_another_worker_saved_one(ports) ->
     await through(said(BEES, HONEY, start=2), ports, theirs)
     done = await through(said(BEES, HONEY, start=4), ports, mine)
     assert [decision.outcome for decision in done.decisions.values()] == ["merges"]
+
+
+async def test_an_adaptive_threshold_goes_on_where_another_worker_left_it(ports) -> None:
+    adaptive = replace(ports, settings=ports.settings.model_copy(update={"theta_sim": "adaptive"}))
+    for start in range(0, 12, 2):
+        await through(said(BEES, HONEY, start=start), adaptive, RecurrenceCache(1000))
+    async with ports.tables.transaction([ADA]) as tx:
+        counts = (await tx.recurrence(ADA)).similarities
+    assert (len(counts), sum(counts), counts[-1]) == (BINS, 5, 5)
+    assert ports.metrics.observations(THETA_SIM, mode="adaptive") == [START] * 6
+
+
+async def test_a_turns_links_do_not_depend_on_how_far_consolidation_has_come(ports) -> None:
+    first = said(BEES, HONEY)
+    await through(first, ports)
+    async with ports.tables.transaction([ADA]) as tx:
+        rows = await tx.units([each.id for each in first])
+        await tx.update_units([each.model_copy(update={"summary": "torn jeans"}) for each in rows.values()])
+    await sweep(ports)
+    done = await through(said("torn jeans", "Honey", start=2), ports)
+    weights = {link.target: link.weight for link in done.links if link.type == "semantic"}
+    assert max(weights.values(), default=0) < 0.9
 
 
 async def test_wall_clock_silence_issues_what_waits(ports) -> None:

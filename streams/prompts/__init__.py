@@ -1,0 +1,1 @@
+"""The prompts, one module for each purpose, in our own words, with the form of the reply beside each."""
