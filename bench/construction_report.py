@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from lamina.bench.construction_figures import KINDS, Figures, total
 from lamina.bench.drift_kept import DriftKept, drift_kept
-from lamina.bench.modes import DEFAULT, DEFAULT_ALL, MODES
+from lamina.bench.modes import DRIFT_PAIRS, MODES
 
 MOST_MISSED = 20
 """Missed edits that the printed report lists; the JSON holds all."""
@@ -36,12 +37,14 @@ class Report:
         return {mode: total(rows.values()) for mode, rows in self.figures.items()}
 
     @property
-    def drift(self) -> DriftKept | None:
-        """The drift gate's savings, where both modes were run."""
+    def drift(self) -> dict[str, DriftKept]:
+        """The drift gate's savings, by the gated mode, where both modes of a pair were run."""
         totals = self.totals
-        if DEFAULT.name not in totals or DEFAULT_ALL.name not in totals:
-            return None
-        return drift_kept(totals[DEFAULT_ALL.name], totals[DEFAULT.name])
+        return {
+            gated: drift_kept(totals[everything], totals[gated])
+            for everything, gated in DRIFT_PAIRS
+            if everything in totals and gated in totals
+        }
 
     def json(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -59,7 +62,7 @@ class Report:
                 }
                 for mode, rows in self.figures.items()
             ],
-            "drift": self.drift.json(self.turns) if self.drift else None,
+            "drift": {mode: kept.json(self.turns) for mode, kept in self.drift.items()},
         }
 
     def tables(self) -> RenderableType:
@@ -67,8 +70,7 @@ class Report:
         parts: list[RenderableType] = [self._totals()]
         parts += [_conversations(mode, rows) for mode, rows in self.figures.items()]
         parts.append(self._purposes())
-        if self.drift:
-            parts.append(self._drift(self.drift))
+        parts += [self._drift(mode, kept) for mode, kept in self.drift.items()]
         parts += [f"{mode}: {MODES[mode].says}" for mode in self.figures]
         parts.append(
             f"Tokens counted by {self.tokenizer}; model: {self.model}; embedder: {self.embedder}; "
@@ -91,11 +93,11 @@ class Report:
                 table.add_row(mode, purpose, str(calls), f"{read:,}", f"{written:,}", f"{each:,.0f}")
         return table
 
-    def _drift(self, drift: DriftKept) -> str:
+    def _drift(self, mode: str, drift: DriftKept) -> str:
         saved, kept = _percent(drift.saved_share), _percent(drift.kept_share)
         diagnoses = f"{drift.diagnoses_drift} diagnoses instead of {drift.diagnoses_all} ({saved} saved)"
         edits = f"{drift.kept} of {drift.edits_all} edits kept ({kept}), {drift.added} made only behind it"
-        lines = [f"Drift gate: {diagnoses}, {edits}."]
+        lines = [f"Drift gate of {mode}: {diagnoses}, {edits}."]
         for edit in drift.missed[:MOST_MISSED]:
             turns = ", ".join(sorted(self.turns.get(turn, str(turn)) for turn in edit.rests_on))
             lines.append(f"  missed: {edit.operator} over {turns}: {edit.reason}")
@@ -107,18 +109,18 @@ class Report:
 _COLUMNS = (
     "turns",
     "gated",
-    "episodes",
+    "epis.",
     "facts",
-    "abstracts",
+    "abstr.",
     "archived",
     "promote",
     "merge",
-    "topology",
-    "diagnosed",
-    "held back",
+    "topol.",
+    "diagn.",
+    "held",
     "edits",
     "calls",
-    "k tokens",
+    "k tok.",
     "seconds",
     "Cov(1…4) %",
     "lost",
@@ -153,7 +155,7 @@ def _conversations(mode: str, rows: Mapping[str, Figures]) -> Table:
 
 
 def _table(title: str, headings: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left", padding=(0, 0), pad_edge=False)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0), pad_edge=False)
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left")
     return table

@@ -42,20 +42,26 @@ RECMEM = Mode(
         "topology": False,
     },
 )
+_ALL_MEM = {
+    "gate_enabled": False,
+    "salience": False,
+    "count_unit": "exchange",
+    "topology": True,
+    "topology_kinds": "all",
+    "topology_sessions": 3,
+    "abstraction": "off",
+}
 ALL_MEM = Mode(
     "all-mem-faithful",
     "All-Mem as published: every turn described at write, topology over turns, no gate, no recurrence",
     intake="described",
-    changes={
-        "gate_enabled": False,
-        "salience": False,
-        "count_unit": "exchange",
-        "topology": True,
-        "topology_kinds": "all",
-        "topology_sessions": 3,
-        "diagnose": "all",
-        "abstraction": "off",
-    },
+    changes={**_ALL_MEM, "diagnose": "all"},
+)
+ALL_MEM_DRIFT = Mode(
+    "all-mem-drift",
+    "the same behind the drift gate: its savings where there are thousands of neighbourhoods",
+    intake="described",
+    changes={**_ALL_MEM, "diagnose": "drift"},
 )
 EAGER = Mode(
     "eager",
@@ -65,6 +71,9 @@ EAGER = Mode(
 )
 
 MODES: dict[str, Mode] = {
-    mode.name: mode for mode in (EXTRACTIVE, DEFAULT, DEFAULT_ALL, RECMEM, ALL_MEM, EAGER)
+    mode.name: mode for mode in (EXTRACTIVE, DEFAULT, DEFAULT_ALL, RECMEM, ALL_MEM, ALL_MEM_DRIFT, EAGER)
 }
 """In the order in which they run: `extractive` first, while the cache of vectors is cold."""
+
+DRIFT_PAIRS = ((DEFAULT_ALL.name, DEFAULT.name), (ALL_MEM.name, ALL_MEM_DRIFT.name))
+"""Modes that differ in `diagnose` alone: all, then drift."""

@@ -1,12 +1,13 @@
 """A diagnosis as a language model would give it, by rules, for a rehearsal.
 
-The extractive rules (`lamina.streams.topology.rules`) propose an edit only where a pattern is plain: on
-a few hundred derived units none at all. A model also sees that two units say much the same in part other
-words. So that a rehearsal has edits to plan, and a drift gate something to miss, units of one kind and voice
-that share most of their content words are taken as redundant too. Shared words, not vectors: the drift gate
+The extractive rules (`lamina.streams.topology.rules`) propose an edit only where a pattern is plain: on a few
+hundred derived units none at all. A model also sees that two units say much the same in part other words. So
+that a rehearsal has edits to plan, and a drift gate something to miss, units of one kind and voice that share
+three in five of their content words are taken as redundant too. Shared words, not vectors: the drift gate
 measures vectors, and must not be judged by its own measure.
 """
 
+import re
 from collections.abc import Sequence
 
 from lamina.streams.engine import Neighbourhood, Node, Proposal
@@ -14,10 +15,12 @@ from lamina.streams.records import Unit
 from lamina.streams.topology.rules import CERTAIN, MOST_MERGED, diagnose
 from lamina.streams.topology.statements import content_of
 
-OVERLAP = 0.5
+OVERLAP = 0.6
 """Share of all content stems of two units that both hold (Jaccard), from which they are redundant."""
 FEWEST = 3
 """Content stems that they share at least."""
+_NOTE = re.compile(r"\s*\((?:said|since) [^()]*\)\s*\Z")
+"""What a fact says of its own date: no part of the statement."""
 
 
 def proposed(context: Neighbourhood) -> tuple[Proposal, ...]:
@@ -33,13 +36,17 @@ def proposed(context: Neighbourhood) -> tuple[Proposal, ...]:
 
 
 def _overlapping(target: Unit, anchors: Sequence[Node]) -> list[Unit]:
-    own = set(content_of(target.text))
+    own = _content(target)
     found = []
     for anchor in anchors:
         unit = anchor.unit
-        words = set(content_of(unit.text))
+        words = _content(unit)
         both = own & words
         same = (unit.kind, unit.speaker, unit.subject) == (target.kind, target.speaker, target.subject)
         if same and len(both) >= FEWEST and len(both) >= OVERLAP * len(own | words):
             found.append(unit)
     return found
+
+
+def _content(unit: Unit) -> set[str]:
+    return set(content_of(_NOTE.sub("", unit.text)))

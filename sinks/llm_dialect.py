@@ -46,13 +46,16 @@ class Dialect:
     limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
     """Names of the reply's limit that were not refused yet; the first is sent."""
     temperature: bool = True
+    thinking_tokens: int = 0
+    """Added to every reply's limit: what a model may think before it replies."""
 
     @classmethod
-    def towards(cls, url: str) -> "Dialect":
+    def towards(cls, url: str, thinking_tokens: int) -> "Dialect":
         """Return the dialect to begin with: OpenAI's models refuse `max_tokens`, others know it best."""
         if urlsplit(url).hostname == urlsplit(OPENAI_URL).hostname:
-            return cls(limits=("max_completion_tokens", "max_tokens"))
-        return cls()
+            limits = ("max_completion_tokens", "max_tokens")
+            return cls(limits=limits, thinking_tokens=thinking_tokens)
+        return cls(thinking_tokens=thinking_tokens)
 
     def request(self, prompt: Prompt[Any], rejected: Rejected | None) -> dict[str, Any]:
         """Return the body of a request, without the model: messages, form, limit and temperature."""
@@ -76,7 +79,7 @@ class Dialect:
         elif self.form == "json_object":
             body["response_format"] = {"type": "json_object"}
         if self.limits:
-            body[self.limits[0]] = prompt.max_tokens
+            body[self.limits[0]] = prompt.max_tokens + self.thinking_tokens
         if self.temperature:
             body["temperature"] = 0
         return body

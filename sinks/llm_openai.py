@@ -249,7 +249,7 @@ def open_openai_model(settings: Settings, metrics: Metrics) -> OpenAIModel:
             advice=_ADVICE,
             otherwise=_OTHERWISE,
         ),
-        dialect=Dialect.towards(url),
+        dialect=Dialect.towards(url, settings.llm_thinking_tokens),
         timeout_seconds=settings.llm_timeout_seconds,
         calls_at_once=settings.llm_calls_at_once,
         metrics=metrics,

@@ -146,7 +146,7 @@ class _StoredAsk:
             ordinal=self._claim.attempts * ORDINALS_PER_ATTEMPT + ordinal,
             version=prompt.version,
             model=self._model.name,
-            estimate=estimated_prompt(prompt) + prompt.max_tokens,
+            estimate=estimated_prompt(prompt) + prompt.max_tokens + self._settings.llm_thinking_tokens,
             digest=_digest(prompt),
         )
 
@@ -171,7 +171,7 @@ class _StoredAsk:
         trying = AsyncRetrying(
             retry=retry_if_exception_type(TablesUnavailable),
             stop=stop_after_delay(self._settings.retry_max_seconds),
-            wait=wait_exponential_jitter(initial=0.1, max=self._settings.retry_max_seconds, jitter=0.1),
+            wait=wait_exponential_jitter(multiplier=0.1, max=self._settings.retry_max_seconds, jitter=0.1),
             reraise=True,
         )
         async for attempt in trying:

@@ -157,14 +157,13 @@ def buffered_row(namespace: Namespace, buffered: Buffered) -> dict[str, Any]:
     return {
         "unit": buffered.unit,
         "namespace": namespace,
-        "neighbours": buffered.neighbours,
         "pushed_at": buffered.pushed_at,
     }
 
 
 def buffered_of(row: Row[Any]) -> Buffered:
     """Return the buffered unit of a row of `buffer`."""
-    return Buffered(row.unit, _ids(row.neighbours), row.pushed_at)
+    return Buffered(row.unit, row.pushed_at)
 
 
 def outbox_row(record: Outgoing, command: UUID | None = None) -> dict[str, Any]:

@@ -196,7 +196,6 @@ buffer = Table(
     Column("ordinal", Ascending, primary_key=True, autoincrement=True),  # order of pushing
     Column("unit", Id, nullable=False),
     Column("namespace", NamespaceKey, nullable=False),
-    Column("neighbours", Json, nullable=False),
     Column("pushed_at", Moment, nullable=False),
     Column("command", Id),  # the one that looks at it; NULL while it waits
 )

@@ -22,10 +22,13 @@ Due = Literal["sessions", "buffer_full", "buffer_idle"]
 
 @dataclass(frozen=True, slots=True)
 class Buffered:
-    """A new unit that topology has not looked at, and its neighbours when it was written (All-Mem §3.2)."""
+    """A new unit that topology has not looked at (All-Mem §3.2).
+
+    The paper's record names its neighbours too: here they are the targets of its semantic links, which later
+    edits keep pointed at visible units.
+    """
 
     unit: UUID
-    neighbours: tuple[UUID, ...]
     pushed_at: datetime
 
 

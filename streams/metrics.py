@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+MODEL_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SCORES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -56,7 +57,11 @@ LLM_TOKENS = Metric(
     ("purpose", "model", "direction"),
 )
 LLM_SECONDS = Metric(
-    "lamina_llm_seconds", "histogram", "Time of one call, its repair included.", ("purpose", "model"), SECONDS
+    "lamina_llm_seconds",
+    "histogram",
+    "Time of one call, its repair included.",
+    ("purpose", "model"),
+    MODEL_SECONDS,
 )
 LLM_REPEATED = Metric(
     "lamina_llm_repeated_total", "counter", "Calls begun again: a crash took them in flight.", ("purpose",)

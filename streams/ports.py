@@ -432,8 +432,8 @@ class Tables(Protocol):
 
         A call that has ended is returned with its completion, and nothing is recorded. One that was begun and
         never ended is begun again, and `asked` tells; its estimate is held already, unless that was in an
-        earlier window. The first call of a window passes whatever its estimate: a budget smaller than one call
-        must not block for ever. Without a budget nothing is held.
+        earlier window. The first call of a window passes whatever its estimate: a budget smaller than one
+        call must not block for ever. Without a budget nothing is held.
 
         Raises:
             BudgetSpent: the tenant has spent the window's tokens; nothing was recorded.
@@ -475,7 +475,7 @@ class Tables(Protocol):
         """Return one entry with its history and replies."""
 
     async def costs(self, prefix: str = "", commands: Collection[UUID] | None = None) -> list[Cost]:
-        """Sum the stored replies by tenant, purpose and model: of namespaces with the prefix, as in `journal`.
+        """Sum the stored replies by tenant, purpose and model, of namespaces with the prefix as in `journal`.
 
         Args:
             prefix: as in `journal`.

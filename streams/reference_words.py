@@ -30,6 +30,9 @@ OWNED = _compiled(
 )
 """What follows "her" where it is "hers": no function word, not the end of the clause."""
 
+ACTED_ON = _compiled(r"\b(?:help(?:s|ed|ing)?|ma(?:ke|kes|de)|lets?|see|saw|watch(?:ed|ing)?|heard?) \Z")
+"""What stands before "her" where she does what follows ("helped her find")."""
+
 AGREEING = _compiled(r"\b(do|don't|are|aren't|have|haven't|were|weren't)\s+\Z")
 """A verb right before "you"."""
 THIRD = {

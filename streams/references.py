@@ -10,6 +10,7 @@ from lamina.streams.first_person import in_own_name
 from lamina.streams.people import People, possessive, strangers
 from lamina.streams.records import Unit
 from lamina.streams.reference_words import (
+    ACTED_ON,
     ADDRESSED,
     AGREEING,
     ANYONE,
@@ -94,12 +95,17 @@ class _Scope:
         self.people.listen(self.text[self.heard : place])
         self.heard = place
         person = self.people.meant("she" if word in SHE else "he")
-        if person is None:
+        if person is None or self._too_far(person, place):
             return None
         known = (*self.people.pronouns, *self.people.named.values(), self.speaker, self.other or "")
         parts = frozenset(part.lower().removesuffix("'s") for name in known for part in name.split())
         spoken = (*self.before, self.text[:place])
         return None if any(strangers(text, parts) for text in spoken) else person
+
+    def _too_far(self, person: str, place: int) -> bool:
+        """Tell whether someone of either sex, without a name, was last mentioned before this turn."""
+        kin = person.rpartition("'s ")[2] if "'s " in person else ""
+        return bool(kin) and not self.people.pronouns[person] and kin not in self.text[:place].lower()
 
     def place(self, end: int) -> str | None:
         """Return the one place that was named up to here."""
@@ -148,7 +154,11 @@ def _person(match: re.Match[str], person: str | None) -> Edit:
     if person is None:
         return _left(match)
     word = match.group().lower()
-    owns = word in {"his", "hers"} or (word == "her" and OWNED.match(match.string, match.end()))
+    owns = word in {"his", "hers"} or (
+        word == "her"
+        and OWNED.match(match.string, match.end())
+        and not ACTED_ON.search(match.string, max(0, match.start() - 12), match.start())
+    )
     text = possessive(person) if owns else person
     after = SHORTENED.match(match.string, match.end())
     if after is None:

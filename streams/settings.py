@@ -113,6 +113,9 @@ class Settings(BaseModel):
     llm_timeout_seconds: float = Field(
         default=60.0, gt=0, description="Hard limit of one call, the repair its own"
     )
+    llm_thinking_tokens: int = Field(
+        default=0, ge=0, description="Added to every reply's limit, for models that think within it"
+    )
     llm_calls_at_once: int = Field(default=8, ge=1, description="Calls of one process on their way at once")
     llm_budget_tokens: int = Field(
         default=0,
@@ -154,7 +157,7 @@ class Settings(BaseModel):
         default=0.9, ge=0, le=1, description="θ_op: confidence that accepts an update"
     )
     merge_redundancy: float = Field(
-        default=0.7, ge=0, le=1, description="Mean cosine to the centroid that a merge needs"
+        default=0.7, ge=0, le=1, description="Mean cosine to the centroid of the others that a merge needs"
     )
     sibling_links: int = Field(
         default=8, ge=1, le=64, description="Out-degree cap of sibling links (All-Mem)"

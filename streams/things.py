@@ -7,8 +7,11 @@ where there are two things or "the" points further back. English.
 import re
 
 from lamina.streams.fact_rules import KIN
+from lamina.streams.phatic_words import GENERIC
 from lamina.streams.words import STOP_WORDS
 
+FEWEST_WORDS = 2
+"""Words of a thing after its article: behind a single noun "it" as often means the whole sentence."""
 MOST_WORDS = 3
 """Words of a thing after its article; a longer run is no plain noun phrase."""
 
@@ -20,7 +23,7 @@ def introduced(text: str) -> str | None:
     if len(things) != 1:
         return None
     ((noun, article),) = things.items()
-    return None if article == "the" else f"the {noun}"
+    return None if article == "the" or not _plain(noun) else f"the {noun}"
 
 
 def _things(sentence: str) -> list[tuple[str, str]]:
@@ -31,9 +34,15 @@ def _things(sentence: str) -> list[tuple[str, str]]:
             if word in STOP_WORDS or _NO_NOUN.fullmatch(word):
                 break
             words.append(word)
-        if words and words[-1] not in KIN and len(words) <= MOST_WORDS and not _VAGUE.fullmatch(words[-1]):
+        if words and words[-1] not in KIN and not _VAGUE.fullmatch(words[-1]):
             found.append((" ".join(words), match[1].lower()))
     return found
+
+
+def _plain(noun: str) -> bool:
+    """Tell whether a thing is named by its kind: "pottery class", not "difference" or "good plan"."""
+    words = noun.split()
+    return FEWEST_WORDS <= len(words) <= MOST_WORDS and words[0] not in GENERIC
 
 
 _LAST = re.compile(r"[^.!?…\n]+[.!?…]*\s*\Z")

@@ -16,6 +16,9 @@ from lamina.streams.steps.ports import Ports
 from lamina.streams.steps.release import release
 from lamina.streams.steps.topology import edit_topology
 
+SHORTEST_PAUSE_SECONDS = 1.0
+"""However soon a server wants to be asked again: each time costs two transactions."""
+
 
 async def carry_out(claim: Claim, ports: Ports, replaces: Callable[[str], bool]) -> Outcome:
     """Carry out one command; where the model does not let it, set it to wait, or skip it.
@@ -36,7 +39,8 @@ async def carry_out(claim: Claim, ports: Ports, replaces: Callable[[str], bool])
     except UnusableReply as fault:
         outcome = await _ask_anew(claim, fault, ports)
     except (ModelUnavailable, BudgetSpent) as fault:
-        pause = ports.settings.llm_retry_seconds if fault.retry_after is None else fault.retry_after
+        asked = fault.retry_after
+        pause = ports.settings.llm_retry_seconds if asked is None else max(asked, SHORTEST_PAUSE_SECONDS)
         outcome = await _put_off(claim, pause, fault, ports, attempt=False)
     if outcome.state not in {"waiting", "lost"}:
         ports.metrics.count(COMMANDS_FINISHED, kind=claim.command.kind, state=outcome.state)

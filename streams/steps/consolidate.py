@@ -207,13 +207,9 @@ async def _write(applied: Applied, current: Current, tx: Transaction, now: datet
 async def _buffer(
     applied: Applied, namespace: Namespace, tx: Transaction, ports: Ports, now: datetime
 ) -> None:
-    """Hand the new visible units and their neighbours to topology."""
+    """Hand the new visible units to topology."""
     new = [unit.id for unit in applied.inserted if unit.visible]
     if not ports.settings.topology or not new:
         return
-    near: dict[UUID, list[UUID]] = {key: [] for key in new}
-    for link in applied.links:
-        if link.type == "semantic":
-            near[link.source].append(link.target)
-    await tx.push_buffer(namespace, [Buffered(key, tuple(ids), now) for key, ids in near.items()])
+    await tx.push_buffer(namespace, [Buffered(key, now) for key in new])
     await issue_due(namespace, tx, ports.settings, now)

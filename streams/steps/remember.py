@@ -105,11 +105,8 @@ async def _buffer(namespace: Namespace, done: Remembered, tx: Transaction, ports
     if not settings.topology or settings.topology_kinds != "all":
         return []
     now = ports.clock.now()
-    near: dict[UUID, list[UUID]] = {unit.id: [] for unit in done.units if unit.namespace == namespace}
-    for link in done.links:
-        if link.type == "semantic" and link.source in near:
-            near[link.source].append(link.target)
-    await tx.push_buffer(namespace, [Buffered(unit, tuple(ids), now) for unit, ids in near.items()])
+    new = [unit.id for unit in done.units if unit.namespace == namespace]
+    await tx.push_buffer(namespace, [Buffered(unit, now) for unit in new])
     command = await issue_due(namespace, tx, settings, now)
     return [command] if command else []
 

@@ -64,12 +64,13 @@ def sibling(bank: Bank, parent: Unit, part: Part) -> Unit:
 def representative(bank: Bank, sources: Sequence[Unit], kind: Kind, descriptor: Descriptor) -> Unit:
     """Return the unit that stands for the sources: all their evidence, earliest validity, next version.
 
-    Subject, relation and object are kept where all sources agree on them.
+    Subject, relation and object are kept where all sources agree on them. Where facts spell their object in
+    several ways ("the peanut", "peanuts") the latest is kept: they are merged because they say the same.
     """
     latest = max(sources, key=lambda unit: (unit.said_at, unit.position, str(unit.id)))
     subject = _common(unit.subject for unit in sources)
     relation = _common(unit.relation for unit in sources)
-    value = _common(unit.object for unit in sources)
+    value = _common(unit.object for unit in sources) or (latest.object if kind == "fact" else None)
     agreed = None not in {subject, relation, value}
     return _unit(
         bank,

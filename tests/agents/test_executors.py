@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -57,7 +58,7 @@ class SlowEngine(ScriptedEngine):
 
 
 @asynccontextmanager
-async def planned(folder: Path, *namespaces, **settings) -> AsyncIterator[Ports]:
+async def planned(folder: Path, *namespaces, **settings) -> AsyncIterator[Any]:
     """Ports with one planned command in each namespace."""
     async with opened(folder, ScriptedEngine(ModelUnavailable("away", retry_after=0)), **settings) as ports:
         for namespace in namespaces:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -50,7 +51,7 @@ AWAY = ["busy", "broken", "stalled", "reset"]
 
 
 @asynccontextmanager
-async def prompted(folder: Path, server: OpenAIServer, **chosen) -> AsyncIterator[Ports]:
+async def prompted(folder: Path, server: OpenAIServer, **chosen) -> AsyncIterator[Any]:
     """Ports whose engine asks the server, over a real SQLite file."""
     told = server.settings(**chosen).model_dump(include={"llm_model", "llm_base_url", "llm_api_key", *chosen})
     async with opened(folder, None, **told) as ports:

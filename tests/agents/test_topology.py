@@ -54,7 +54,7 @@ def guard_of(ports: Ports) -> Guard:
 
 
 async def push(ports: Ports, *numbers: int) -> None:
-    rows = [Buffered(UUID(int=number), (), ports.clock.now()) for number in numbers]
+    rows = [Buffered(UUID(int=number), ports.clock.now()) for number in numbers]
     async with ports.tables.transaction([ANN]) as tx:
         await tx.push_buffer(ANN, rows)
 

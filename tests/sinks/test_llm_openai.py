@@ -370,8 +370,8 @@ async def test_a_field_that_is_refused_is_left_out_from_then_on(server, open_mod
 
 
 def test_openais_own_endpoint_is_asked_in_its_own_words():
-    assert Dialect.towards("https://api.openai.com/v1").limits[0] == "max_completion_tokens"
-    assert Dialect.towards("http://localhost:8000/v1").limits[0] == "max_tokens"
+    assert Dialect.towards("https://api.openai.com/v1", 0).limits[0] == "max_completion_tokens"
+    assert Dialect.towards("http://localhost:8000/v1", 0).limits[0] == "max_tokens"
 
 
 # what an operator must mend, and what is one prompt's fault

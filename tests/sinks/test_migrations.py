@@ -99,7 +99,7 @@ async def test_the_second_version_keeps_the_rows_of_the_first_and_goes_back_to_i
     topology = a_command(kind="topology", thread=None, units=(turn.id,), reason="sessions")
     async with tables.transaction([ANN, BOB]) as transaction:
         await transaction.issue_commands([topology])
-        await transaction.push_buffer(ANN, [Buffered(turn.id, (), NOW)])
+        await transaction.push_buffer(ANN, [Buffered(turn.id, NOW)])
         await transaction.update_units([turn.model_copy(update={"summary": "in short"})])
     claim = await tables.claim("w", NOW, 60)
     assert claim.command == open_one

@@ -57,7 +57,7 @@ async def test_hot_reads_use_an_index(seen):
         await transaction.dirty(ANN, 10)
         await transaction.exchanges([uuid4()])
         await transaction.threads_of(ANN, [uuid4()])
-        await transaction.push_buffer(ANN, [Buffered(turn.id, (), NOW)])
+        await transaction.push_buffer(ANN, [Buffered(turn.id, NOW)])
         await transaction.buffer(ANN)
         await transaction.claim_buffer([uuid4()], command.id)
         await transaction.count_sessions(ANN, 1)

@@ -13,9 +13,7 @@ from .tables_kit import ANN, BOB, NOW, a_command, a_fact, a_thread, a_turn, an_e
 
 
 def buffered(seconds: float = 0, **fields) -> Buffered:
-    return Buffered(
-        **{"unit": uuid4(), "neighbours": (uuid4(), uuid4()), "pushed_at": later(seconds)} | fields
-    )
+    return Buffered(**{"unit": uuid4(), "pushed_at": later(seconds)} | fields)
 
 
 def link(source, target, kind="semantic", **fields) -> Link:

@@ -16,7 +16,7 @@ from lamina.streams.facts import replaces
 from lamina.streams.identity import turn_id_from_message
 from lamina.streams.namespace import Namespace, namespace_of
 from lamina.streams.placement import arrive
-from lamina.streams.records import EpisodeDraft, Placement, Plan, Turn, Unit
+from lamina.streams.records import EpisodeDraft, Kind, Placement, Plan, Turn, Unit
 from lamina.streams.settings import Settings
 from lamina.streams.steps.carry_out import carry_out
 from lamina.streams.steps.outcome import Outcome
@@ -66,7 +66,7 @@ def episode(turns: Sequence[Unit]) -> EpisodeDraft:
 
 
 @asynccontextmanager
-async def opened(folder: Path, engine: Any, **settings: Any) -> AsyncIterator[Ports]:
+async def opened(folder: Path, engine: Any, **settings: Any) -> AsyncIterator[Any]:
     """Ports over a new SQLite file in a folder; the gate admits all."""
     given = {"theta_count": 2, "merge_size": 2, "gate_enabled": False, "topology": False} | settings
     tables = await open_tables(f"sqlite+aiosqlite:///{folder / 'tables.db'}")
@@ -107,7 +107,7 @@ async def states(ports: Ports) -> dict[str, int]:
     return {state: count for state, count in (await ports.tables.tally()).commands.items() if count}
 
 
-async def visible(ports: Ports, kind: str, namespace: Namespace = ADA) -> list[Unit]:
+async def visible(ports: Ports, kind: Kind, namespace: Namespace = ADA) -> list[Unit]:
     """Return the visible units of a kind."""
     return await ports.tables.visible_units(namespace, [kind])
 

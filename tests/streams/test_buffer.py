@@ -45,7 +45,7 @@ def having(ports: Ports, **settings) -> Ports:
 
 
 def rows(*numbers: int, at: datetime = NOW) -> list[Buffered]:
-    return [Buffered(UUID(int=number), (), at) for number in numbers]
+    return [Buffered(UUID(int=number), at) for number in numbers]
 
 
 async def push(ports: Ports, buffered: list[Buffered], namespace=ADA) -> Command | None:
@@ -155,13 +155,12 @@ async def test_nothing_is_issued_or_counted_where_topology_is_off(ports: Ports) 
     assert await issued(off) == []
 
 
-async def test_turns_are_buffered_where_topology_edits_all_kinds_with_their_neighbours(ports: Ports) -> None:
+async def test_turns_are_buffered_where_topology_edits_all_kinds(ports: Ports) -> None:
     every = having(ports, topology_kinds="all", topology_buffer=3, gate_enabled=False)
     done = await through(every, turns("one", "I keep bees behind the barn", "Bees live behind the barn"))
     async with ports.tables.transaction([ADA]) as tx:
         waiting = await tx.buffer(ADA)
     assert [row.unit for row in waiting] == [unit.id for unit in done.units]
-    assert waiting[1].neighbours == (done.units[0].id,)
     await through(every, turns("one", "I keep bees behind the barn", "Bees live behind the barn"))
     assert await issued(ports) == [], "a repetition adds nothing"
     third = await through(every, turns("two", "Bees need flowers all summer long"))

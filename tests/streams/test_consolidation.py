@@ -7,7 +7,7 @@ import numpy as np
 
 from lamina.streams.consolidation import Current, apply, edit_of
 from lamina.streams.namespace import namespace_of
-from lamina.streams.records import Command, EpisodeDraft, FactDraft, Plan, Resolution, Unit
+from lamina.streams.records import Command, EpisodeDraft, FactDraft, Link, Plan, Resolution, Unit
 from lamina.streams.recurrence import Exchange, Thread
 
 NAMESPACE = namespace_of("acme", "nora")
@@ -182,7 +182,8 @@ def test_a_merge_into_several_links_each_to_every_ancestor_and_archives_the_head
 
 
 def test_a_long_chain_of_versions_stays_one_hop_deep() -> None:
-    heads, versions = (), []
+    heads: tuple[Unit, ...] = ()
+    versions: list[Link] = []
     for number in range(12):
         plan = Plan(engine="x", episodes=(an_episode(f"walk {number}", FIRST),))
         current = a_current(heads=heads, command=str(number), versions=tuple(versions))

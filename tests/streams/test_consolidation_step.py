@@ -13,7 +13,9 @@ from lamina.streams.facts import replaces
 from lamina.streams.metrics import COMMANDS_FINISHED, COMMANDS_PUT_OFF
 from lamina.streams.ports import Query
 from lamina.streams.records import Plan, Resolution, Status
+from lamina.streams.recoverability import recoverability
 from lamina.streams.steps.carry_out import carry_out
+from lamina.streams.steps.undo import Undone, undo
 
 from .consolidation_kit import (
     ADA,
@@ -125,6 +127,24 @@ async def test_an_archived_head_is_no_head(tmp_path) -> None:
         assert (current.version, len(current.evidence)) == (1, 4)
 
 
+async def test_an_undone_merge_gives_the_thread_its_head_back_and_the_next_one_goes_on_from_it(
+    tmp_path,
+) -> None:
+    async with opened(tmp_path, ScriptedEngine(one_episode)) as ports:
+        await run(ports, *[BEES, HONEY] * 2)
+        (first,) = await visible(ports, "episode")
+        await run(ports, *[BEES, HONEY] * 2, start=4)
+        merge = (await ports.tables.journal())[0].command
+        done = await undo(ADA, merge.id, ports.tables, ports.settings, now=NOW)
+        assert isinstance(done, Undone)
+        (back,) = await visible(ports, "episode")
+        assert (back.id, back.text, back.version) == (first.id, first.text, 3)
+        await run(ports, *[BEES, HONEY] * 2, start=8)
+        (current,) = await visible(ports, "episode")
+        assert (current.version, len(current.evidence)) == (4, 8)
+        assert recoverability(await ports.tables.graph(ADA)).unreachable == ()
+
+
 async def test_the_engine_is_shown_the_two_turns_before_each(tmp_path) -> None:
     engine = ScriptedEngine(one_episode)
     async with opened(tmp_path, engine) as ports:
@@ -148,7 +168,8 @@ async def test_a_resolved_turn_is_found_by_its_resolved_form_and_its_words_stand
         assert row.status is Status.CONSOLIDATED
         (vector,) = await ports.embedder.embed(["Ada houses insects near a shed"])
         ((hit, *_),) = await ports.store.search([Query(ADA, vector, ("turn",), 3)])
-        assert (hit.id, hit.score) == (turns[0].id, pytest.approx(1.0))
+        assert hit.id == turns[0].id
+        assert hit.score == pytest.approx(1.0)
         assert (await ports.tables.tally()).index_waiting == 0
 
 

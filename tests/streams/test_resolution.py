@@ -105,6 +105,18 @@ def test_it_is_what_the_sentence_before_introduces():
     assert "It was" in resolved(("Sarah", "I took a bag and a coat. It was cold."))
 
 
+def test_a_single_noun_or_a_judgement_is_no_thing():
+    assert resolved(("Sarah", "I made a plan. It's tough.")) == "Sarah made a plan. It's tough."
+    assert resolved(("Sarah", "That is a good plan. It's tough.")) == "That is a good plan. It's tough."
+
+
+def test_someone_of_either_sex_is_meant_in_the_same_turn_alone():
+    assert resolved(("Sarah", "My cousin is ill, I help her find a home.")) == (
+        "Sarah's cousin is ill, Sarah help Sarah's cousin find a home."
+    )
+    assert resolved(("Sarah", "My cousin is ill."), ("Emma", "How is she?")) == "How is she?"
+
+
 def test_there_is_the_one_place_named():
     assert resolved(("Nora", "I order at SweetLeaf."), ("Nora", "The cakes there cost a lot.")) == (
         "The cakes there (SweetLeaf) cost a lot."

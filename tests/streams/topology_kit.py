@@ -144,7 +144,7 @@ async def written(ports: Ports, *units: Unit, links=(), threads=()) -> None:
 async def buffered(ports: Ports, *units: Unit) -> Claim:
     """Push units to the buffer and claim the command that looks at them."""
     async with ports.tables.transaction([ADA]) as tx:
-        await tx.push_buffer(ADA, [Buffered(unit.id, (), NOW) for unit in units])
+        await tx.push_buffer(ADA, [Buffered(unit.id, NOW) for unit in units])
     commands = await issue_idle_buffers(NOW + timedelta(seconds=1), ports)
     await ports.tables.admit_commands(commands)
     return await claimed(ports)

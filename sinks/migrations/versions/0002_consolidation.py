@@ -74,7 +74,6 @@ def _create_buffer() -> None:
         sa.Column("ordinal", ASCENDING, primary_key=True, autoincrement=True),
         sa.Column("unit", sa.Uuid(), nullable=False),
         sa.Column("namespace", NAMESPACE, nullable=False),
-        sa.Column("neighbours", sa.Text(), nullable=False),
         sa.Column("pushed_at", sa.BigInteger(), nullable=False),
         sa.Column("command", sa.Uuid()),
     )

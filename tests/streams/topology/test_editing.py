@@ -186,16 +186,19 @@ def test_unrelated_units_are_not_merged_however_confident_the_proposal(memory):
     assert bank.rows().inserted == ()
 
 
-def test_facts_that_disagree_lose_relation_and_object_in_a_merge(memory):
+def test_merged_facts_keep_the_latest_spelling_of_their_object(memory):
     turn = memory.add(a_turn("t", "…"))
-    one = memory.add(a_fact("f1", "Nora likes tea.", turn, about=("Nora", "likes", "tea")), direction(1))
+    one = memory.add(
+        a_fact("f1", "Nora avoids the peanut.", turn, about=("Nora", "avoids", "the peanut")), direction(1)
+    )
     other = memory.add(
-        a_fact("f2", "Nora likes green tea.", turn, about=("Nora", "likes", "green tea")), direction(1, 0.1)
+        a_fact("f2", "Nora avoids peanuts.", turn, day=1, about=("Nora", "avoids", "peanuts")),
+        direction(1, 0.1),
     )
     bank = memory.bank("run")
-    edit = merge(bank, proposed("merge", one, other), described("Nora likes green tea."), direction(1))
+    edit = merge(bank, proposed("merge", one, other), described("Nora avoids peanuts."), direction(1))
     unit = bank.units[edit.created[0]]
-    assert (unit.subject, unit.relation, unit.object) == ("Nora", None, None)
+    assert (unit.subject, unit.relation, unit.object) == ("Nora", "avoids", "peanuts")
 
 
 def test_a_merge_keeps_the_parts_of_turns_that_no_source_rests_on_whole(memory):
