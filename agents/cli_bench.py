@@ -16,6 +16,8 @@ from lamina.agents.outside import open_embedder
 from lamina.bench.construction import Rig, build
 from lamina.bench.gate import gate_tables, run_gate
 from lamina.bench.modes import MODES
+from lamina.bench.recall import Bench, measure_recall
+from lamina.bench.recall_strategies import STRATEGIES
 from lamina.bench.recurrence import as_json, as_table, recurrence_table
 from lamina.bench.rehearsal import RehearsalModel
 from lamina.bench.tokens import Tokenizer, open_tokenizer
@@ -89,6 +91,33 @@ def construction(
             rig = Rig(settings, embedder, model, store.value)
             with progress_on(Console(stderr=True), transient=True) as progress:
                 report = await build(data, chosen, rig, tokenizer.name, progress)
+        return report.tables(), report.json()
+
+    _show(measure, json)
+
+
+@bench.command()
+def recall(
+    data: Data,
+    strategies: Annotated[str, typer.Option(help=f"Which, by comma: {', '.join(STRATEGIES)}.")] = ",".join(
+        STRATEGIES
+    ),
+    store: Annotated[Store, typer.Option(help="Vector store of the memories.")] = Store.MEMORY,
+    json: Json = None,
+) -> None:
+    """Show which turns each strategy finds, at turn level, with its tokens and time."""
+    # No cache: a question embedded for one strategy must cost the next one its time as well.
+    settings = settings_of().model_copy(update={"embed_cache_texts": 0})
+    chosen = [name for name in STRATEGIES if name in strategies.split(",")]
+    if unknown := set(strategies.split(",")) - set(STRATEGIES):
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: choose from {', '.join(STRATEGIES)}")
+
+    async def measure() -> tuple[RenderableType, dict[str, Any]]:
+        async with _embedder(settings) as embedder:
+            with progress_on(Console(stderr=True), transient=True) as progress:
+                report = await measure_recall(
+                    data, chosen, Bench(settings, embedder, store is Store.EDGE), progress
+                )
         return report.tables(), report.json()
 
     _show(measure, json)

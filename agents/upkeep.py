@@ -46,8 +46,7 @@ async def issue_idle_merges(ports: Ports, guard: Guard, committed: Wakeup) -> No
     """Issue merges of threads that have been quiet by the wall clock (in a replay, event time does it)."""
 
     async def check() -> None:
-        idle = timedelta(seconds=ports.settings.merge_idle_seconds)
-        if await ripen(ports.clock.now() - idle, ports):
+        if await ripen(ports):
             committed.set()
 
     await _every(IDLE_CHECK_SECONDS, guard, "idle", check)

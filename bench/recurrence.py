@@ -13,9 +13,8 @@ from typing import Any
 from rich.table import Table
 
 from lamina.bench.locomo import Conversation, load_locomo
-from lamina.sinks.in_memory import InMemoryMetrics, InMemoryStore
+from lamina.sinks.in_memory import FixedClock, InMemoryMetrics, InMemoryStore
 from lamina.sinks.llm_extractive import ExtractiveEngine
-from lamina.sinks.system_clock import SystemClock
 from lamina.sinks.tables import open_tables
 from lamina.streams.conversations import LocomoTurn
 from lamina.streams.count import CountPolicy, RecurrenceState
@@ -80,11 +79,13 @@ async def _exchanges(conversation: Conversation, embedder: Embedder, settings: S
     placements = [_placed(turn, namespace_of("bench", conversation.id)) for turn in conversation.turns]
     with TemporaryDirectory() as folder:
         tables = await open_tables(f"sqlite+aiosqlite:///{folder}/tables.db")
-        metrics, store, clock = InMemoryMetrics(), InMemoryStore(embedder.dimension), SystemClock()
+        metrics, store = InMemoryMetrics(), InMemoryStore(embedder.dimension)
+        clock = FixedClock(conversation.turns[0].said_at)
         ports = Ports(settings, tables, store, embedder, ExtractiveEngine(), clock, metrics)
         exchanges: list[Exchange] = []
         try:
             for start in range(0, len(placements), BATCH):
+                clock.set(placements[start].said_at)
                 judged = await gate(placements[start : start + BATCH], ports)
                 embedded = await embed(judged.forwarded, ports)
                 found = (exchange_of(each, ports) for each in embedded)
@@ -118,8 +119,7 @@ def _count(
             seen = exchange if salience else replace(exchange, salience=None)
             outcomes.append(state.observe(seen, position=position, now=seen.said_at).outcome)
         if exchanges:
-            last = exchanges[-1].said_at + 2 * policy.merge_idle
-            state.ripen(last, position=len(exchanges), now=last)
+            state.ripen(position=len(exchanges), now=exchanges[-1].said_at + 2 * policy.merge_wait)
         delta = state.take()
         commands += len(delta.commands)
         members += sum(each.thread is not None for each in delta.exchanges.values())

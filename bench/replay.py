@@ -71,10 +71,10 @@ async def replay(
 async def _settle(ports: Ports, clock: FixedClock) -> None:
     """Make waiting merges and the topology buffer due, and carry out what that leads to."""
     settings = ports.settings
-    idle = timedelta(seconds=max(settings.merge_idle_seconds, settings.topology_idle_seconds) + 1)
+    idle = timedelta(seconds=max(settings.merge_wait_seconds, settings.topology_idle_seconds) + 1)
     for _ in range(ROUNDS):
         clock.advance(idle)
-        issued = await ripen(clock.now(), ports)
+        issued = await ripen(ports)
         await carry_out_commands(ports, replaces)
         issued += await issue_idle_buffers(clock.now(), ports)
         await carry_out_commands(ports, replaces)

@@ -4,10 +4,19 @@ from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, or_, select
 
 from lamina.sinks.database import Opened, chunks
-from lamina.sinks.schema import IS_DIRTY, IS_PENDING, IS_WAITING, buffer, namespaces, recurrence, units
+from lamina.sinks.schema import (
+    IS_DIRTY,
+    IS_PENDING,
+    IS_WAITING,
+    buffer,
+    namespaces,
+    recurrence,
+    threads,
+    units,
+)
 from lamina.sinks.tables_ranges import under
 from lamina.streams.namespace import Namespace
 
@@ -26,23 +35,28 @@ class WaitingTables(Opened):
         async with self._database.reading() as sql:
             return [row.namespace for row in await sql.rows(statement)]
 
-    async def idle_namespaces(self, observed_before: datetime, limit: int) -> list[Namespace]:
-        """Return namespaces with pending exchanges, all of a thread observed before the given time.
+    async def idle_namespaces(self, waited: datetime, idle: datetime, limit: int) -> list[Namespace]:
+        """Return namespaces with a thread in which every pending exchange was observed before a given time.
 
-        Those that have waited longest come first.
+        Args:
+            waited: the time for most threads.
+            idle: a later one, for threads that no command has promoted yet, or where something salient waits.
+            limit: most namespaces; those that have waited longest come first.
         """
         newest = func.max(recurrence.c.observed_at)
-        idle = (
+        presses = or_(func.count(recurrence.c.salience) > 0, func.count(threads.c.promoted) == 0)
+        due = (
             select(recurrence.c.namespace, newest.label("newest"))
+            .join(threads, threads.c.id == recurrence.c.thread)
             .where(IS_PENDING)
             .group_by(recurrence.c.namespace, recurrence.c.thread)
-            .having(newest < observed_before)
+            .having(or_(newest < waited, and_(newest < idle, presses)))
             .subquery()
         )
         statement = (
-            select(idle.c.namespace)
-            .group_by(idle.c.namespace)
-            .order_by(func.min(idle.c.newest), idle.c.namespace)
+            select(due.c.namespace)
+            .group_by(due.c.namespace)
+            .order_by(func.min(due.c.newest), due.c.namespace)
             .limit(limit)
         )
         async with self._database.reading() as sql:

@@ -3,7 +3,7 @@
 For each exchange u_i, in the order of arrival:
 
 1. *merge-first* (eq. 6): the nearest episode thread with cos ≥ θ_sim takes it; it waits there until the
-   thread has `merge_size` of them or has been quiet for `merge_idle`, and one command merges them all (the
+   thread has `merge_size` of them or has been quiet for long enough, and one command merges them all (the
    debounce is ours: RecMem pays one call per exchange);
 2. *recurrence* (eq. 5): R_i = those of the top 2·θ_count unconsolidated exchanges with cos ≥ θ_sim, **i
    included** (app. B); |R_i| ≥ θ_count promotes the cluster;
@@ -41,6 +41,9 @@ class CountPolicy:
     theta_count: int
     merge_size: int
     merge_idle: timedelta
+    """Patience with a thread that waits for its first episode, or in which something salient waits."""
+    merge_wait: timedelta
+    """Patience with every other thread."""
     adaptive: bool = False
     """Whether `theta_sim` yields to what `lamina.streams.theta` reads from the namespace itself."""
 
@@ -52,6 +55,7 @@ class CountPolicy:
             theta_count=settings.theta_count,
             merge_size=settings.merge_size,
             merge_idle=timedelta(seconds=settings.merge_idle_seconds),
+            merge_wait=timedelta(seconds=settings.merge_wait_seconds),
             adaptive=settings.theta_sim == "adaptive",
         )
 
@@ -134,11 +138,11 @@ class RecurrenceState:
             self._issue(decision.thread, "merge_full", position, now)
         return decision
 
-    def ripen(self, observed_before: datetime, *, position: int, now: datetime) -> None:
-        """Issue the commands of threads whose newest pending exchange was observed before a given time."""
+    def ripen(self, *, position: int, now: datetime) -> None:
+        """Issue the commands of threads in which nothing was observed for longer than there is patience."""
         for thread in [t for t, pending in self._pending.items() if pending]:
             newest = max(self._live[i].observed_at for i in self._pending[thread])
-            if newest < observed_before:
+            if now - newest > self._patience(thread):
                 self._issue(thread, "merge_idle", position, now)
 
     def take(self) -> Delta:
@@ -208,8 +212,14 @@ class RecurrenceState:
     def _ripen_at(self, event_time: datetime, position: int, now: datetime) -> None:
         for thread in [t for t, pending in self._pending.items() if pending]:
             newest = max(self._live[i].said_at for i in self._pending[thread])
-            if event_time - newest >= self._policy.merge_idle:
+            if event_time - newest >= self._patience(thread):
                 self._issue(thread, "merge_idle", position, now)
+
+    def _patience(self, thread: UUID) -> timedelta:
+        first = self._threads[thread].promoted is None
+        if first or any(self._live[each].salience is not None for each in self._pending[thread]):
+            return self._policy.merge_idle
+        return self._policy.merge_wait
 
     def _issue(
         self,

@@ -506,8 +506,14 @@ class Tables(Protocol):
     async def graph(self, namespace: Namespace) -> Graph:
         """Return the units and links of a namespace."""
 
-    async def idle_namespaces(self, observed_before: datetime, limit: int) -> list[Namespace]:
-        """Return namespaces with pending exchanges, all of a thread observed before the given time."""
+    async def idle_namespaces(self, waited: datetime, idle: datetime, limit: int) -> list[Namespace]:
+        """Return namespaces with a thread in which every pending exchange was observed before a given time.
+
+        Args:
+            waited: the time for most threads.
+            idle: a later one, for threads that no command has promoted yet, or where something salient waits.
+            limit: most namespaces; those that have waited longest come first.
+        """
 
     async def unindexed(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those units that the vector store does not reflect yet."""

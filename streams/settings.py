@@ -95,7 +95,12 @@ class Settings(BaseModel):
     )
     merge_size: int = Field(default=4, ge=1, description="Exchanges that make a thread's merge due at once")
     merge_idle_seconds: float = Field(
-        default=900.0, gt=0, description="Quiet time after which a merge is due"
+        default=900.0, gt=0, description="Quiet time after which what matters, or opens a thread, is written"
+    )
+    merge_wait_seconds: float = Field(
+        default=604_800.0,
+        gt=0,
+        description="Quiet time after which any other merge is due; turns are found at once",
     )
     recurrence_cache_exchanges: int = Field(
         default=50_000, ge=0, description="Exchanges whose vectors a worker caches over all namespaces"

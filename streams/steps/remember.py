@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from uuid import UUID
 
 from lamina.streams.buffer import Buffered
@@ -193,17 +193,20 @@ def _measure(done: Remembered, ports: Ports) -> None:
             ports.metrics.count(PROMOTIONS, reason=command.reason)
 
 
-async def ripen(observed_before: datetime, ports: Ports, *, limit: int = 64) -> list[Command]:
-    """Issue the commands of threads whose pending exchanges were all observed before the given time.
+async def ripen(ports: Ports, *, limit: int = 64) -> list[Command]:
+    """Issue the commands of threads that have been quiet for longer than there is patience, by the clock.
 
     Works on fresh rows, not on the cache: another worker may own the namespace. A cached state notices by
     its version.
     """
     issued: list[Command] = []
-    for namespace in await ports.tables.idle_namespaces(observed_before, limit):
+    now, settings = ports.clock.now(), ports.settings
+    waited = now - timedelta(seconds=settings.merge_wait_seconds)
+    idle = now - timedelta(seconds=settings.merge_idle_seconds)
+    for namespace in await ports.tables.idle_namespaces(waited, idle, limit):
         async with ports.tables.transaction([namespace]) as tx:
             rows = await tx.recurrence(namespace)
             state = RecurrenceState(namespace, rows, CountPolicy.of(ports.settings), ports.embedder.dimension)
-            state.ripen(observed_before, position=await tx.position(namespace), now=ports.clock.now())
+            state.ripen(position=await tx.position(namespace), now=now)
             issued += await save(namespace, state, tx)
     return issued

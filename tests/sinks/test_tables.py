@@ -238,30 +238,46 @@ async def test_live_exchanges_and_threads_come_in_the_order_of_their_first_save(
 
 
 async def test_a_namespace_is_idle_when_one_of_its_threads_has_been_quiet(tables):
-    quiet, busy = uuid4(), uuid4()
+    promoted = {"promoted": uuid4()}
+    quiet, busy, other = a_thread(**promoted), a_thread(**promoted), a_thread(**promoted)
     async with tables.transaction([ANN, BOB]) as transaction:
         await transaction.save_recurrence(
             ANN,
             [
-                an_exchange("pending", thread=quiet, observed_at=later(0)),
-                an_exchange("pending", thread=busy, observed_at=later(0)),
-                an_exchange("pending", thread=busy, observed_at=later(60)),
+                an_exchange("pending", thread=quiet.id, observed_at=later(0), salience=None),
+                an_exchange("pending", thread=busy.id, observed_at=later(0), salience=None),
+                an_exchange("pending", thread=busy.id, observed_at=later(60), salience=None),
             ],
-            [],
+            [quiet, busy],
         )
         await transaction.save_recurrence(
             BOB,
             [
-                an_exchange("pending", thread=busy, observed_at=later(-60)),
-                an_exchange("pending", thread=busy, observed_at=later(60)),
-                an_exchange("claimed", thread=quiet, observed_at=later(0)),
+                an_exchange("pending", thread=other.id, observed_at=later(-60), salience=None),
+                an_exchange("pending", thread=other.id, observed_at=later(60), salience=None),
+                an_exchange("claimed", thread=other.id, observed_at=later(0), salience=None),
             ],
-            [],
+            [other],
         )
-    assert await tables.idle_namespaces(later(0), 10) == []
-    assert await tables.idle_namespaces(later(1), 10) == [ANN]
-    assert await tables.idle_namespaces(later(61), 10) == [ANN, BOB]
-    assert await tables.idle_namespaces(later(61), 1) == [ANN]
+    assert await tables.idle_namespaces(later(0), later(0), 10) == []
+    assert await tables.idle_namespaces(later(1), later(1), 10) == [ANN]
+    assert await tables.idle_namespaces(later(0), later(61), 10) == [], "none of them presses"
+    assert await tables.idle_namespaces(later(61), later(61), 10) == [ANN, BOB]
+    assert await tables.idle_namespaces(later(61), later(61), 1) == [ANN]
+
+
+async def test_a_thread_without_an_episode_or_with_something_salient_presses(tables):
+    new, known = a_thread(promoted=None), a_thread(promoted=uuid4())
+    async with tables.transaction([ANN, BOB]) as transaction:
+        waiting = an_exchange("pending", thread=new.id, observed_at=later(0), salience=None)
+        await transaction.save_recurrence(ANN, [waiting], [new])
+        salient = [
+            an_exchange("pending", thread=known.id, observed_at=later(0), salience="safety"),
+            an_exchange("pending", thread=known.id, observed_at=later(1), salience=None),
+        ]
+        await transaction.save_recurrence(BOB, salient, [known])
+    assert await tables.idle_namespaces(later(0), later(1), 10) == [ANN]
+    assert await tables.idle_namespaces(later(0), later(2), 10) == [ANN, BOB]
 
 
 async def test_changes_are_numbered_by_namespace_and_wait_in_the_outbox(tables):

@@ -92,7 +92,7 @@ async def test_hot_reads_use_an_index(seen):
     await tables.namespaces("acme/", BOB)
     await tables.idle_buffers(NOW, 10)
     await tables.reissue_commands()
-    await tables.idle_namespaces(NOW, 10)
+    await tables.idle_namespaces(NOW, NOW, 10)
     await tables.dirty_namespaces(10)
     await tables.outbox(10)
     await tables.published([1])

@@ -18,7 +18,13 @@ EMPTY = RecurrenceRows((), ())
 
 
 def a_policy(**changes) -> CountPolicy:
-    given = {"theta_sim": 0.7, "theta_count": 3, "merge_size": 2, "merge_idle": timedelta(minutes=15)}
+    given = {
+        "theta_sim": 0.7,
+        "theta_count": 3,
+        "merge_size": 2,
+        "merge_idle": timedelta(minutes=15),
+        "merge_wait": timedelta(hours=1),
+    }
     return CountPolicy(**given | changes)
 
 
@@ -72,19 +78,29 @@ def test_a_quiet_thread_merges_what_waits_when_event_time_has_passed() -> None:
     state = a_state(a_policy(theta_count=2, merge_size=9))
     observe(state, an_exchange("a", CAKE), an_exchange("b", CAKE, 1), an_exchange("c", CAKE, 2))
     assert [each.kind for each in state.take().commands] == ["promote"]
-    observe(state, an_exchange("jeans", JEANS, 16))
+    observe(state, an_exchange("jeans", JEANS, 61))
     assert state.take().commands == []
-    observe(state, an_exchange("jeans again", [0, 1, 0], 17))
+    observe(state, an_exchange("jeans again", [0, 1, 0], 62))
     assert [each.reason for each in state.take().commands] == ["merge_idle"]
+
+
+def test_what_matters_waits_less_long_in_a_known_thread() -> None:
+    state = a_state(a_policy(theta_count=2, merge_size=9))
+    observe(
+        state, an_exchange("a", CAKE), an_exchange("b", CAKE, 1), an_exchange("c", CAKE, 2, salience="safety")
+    )
+    assert [each.kind for each in state.take().commands] == ["promote"]
+    observe(state, an_exchange("jeans", JEANS, 17))
+    assert [(each.kind, each.reason) for each in state.take().commands] == [("merge", "merge_idle")]
 
 
 def test_wall_clock_silence_merges_what_waits() -> None:
     state = a_state(a_policy(theta_count=2, merge_size=9))
     observe(state, an_exchange("a", CAKE), an_exchange("b", CAKE, 1), an_exchange("c", CAKE, 2))
     state.take()
-    state.ripen(START + timedelta(minutes=2), position=3, now=START)
+    state.ripen(position=3, now=START + timedelta(minutes=62))
     assert state.take().commands == []
-    state.ripen(START + timedelta(minutes=3), position=3, now=START)
+    state.ripen(position=3, now=START + timedelta(minutes=63))
     assert [each.reason for each in state.take().commands] == ["merge_idle"]
 
 

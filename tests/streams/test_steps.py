@@ -173,8 +173,10 @@ async def test_a_turns_links_do_not_depend_on_how_far_consolidation_has_come(por
 async def test_wall_clock_silence_issues_what_waits(ports) -> None:
     await through(said(BEES, HONEY, BEES, HONEY, BEES, HONEY), ports)
     assert (await ports.tables.tally()).merges_waiting == 1
-    assert await ripen(NOW, ports) == []
-    (command,) = await ripen(NOW + timedelta(seconds=1), ports)
+    ports.clock.advance(timedelta(seconds=ports.settings.merge_wait_seconds))
+    assert await ripen(ports) == []
+    ports.clock.advance(timedelta(seconds=1))
+    (command,) = await ripen(ports)
     assert command.reason == "merge_idle"
     assert (await ports.tables.tally()).merges_waiting == 0
 
