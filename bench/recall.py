@@ -19,7 +19,7 @@ from lamina.bench.recall_report import DEPTH, Asked, Report
 from lamina.bench.recall_strategies import STRATEGIES, Ask
 from lamina.streams.ports import Embedder
 from lamina.streams.recall.context import pack
-from lamina.streams.recall.tiers import Found
+from lamina.streams.recall.found import Found
 from lamina.streams.settings import Settings
 
 WARMING = 3

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from lamina.bench.bm25 import BM25
 from lamina.bench.recall_memory import Memory
-from lamina.streams.recall.tiers import Budget, Filters, Found, tiers
+from lamina.streams.recall.found import Filters, Found
+from lamina.streams.recall.tiers import Budget, tiers
 from lamina.streams.records import Unit
 
 BASELINE_RESULTS = 10

@@ -21,6 +21,7 @@ from pydantic import (
 
 from lamina.streams.errors import WrongKey
 from lamina.streams.namespace import namespace_of
+from lamina.streams.recall.options import Options, Strategy
 from lamina.streams.records import LinkType, Role, Status, TimeSource
 
 MAX_MESSAGES = 1000
@@ -90,11 +91,29 @@ Question = Annotated[
 Content = Annotated[str, AfterValidator(_not_blank)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=512)]
-SearchableKind = Literal["turn", "episode", "fact"]
-Strategy = Literal["tiers"]
+SearchableKind = Literal["turn", "episode", "fact", "abstract"]
 AsOf = Annotated[
     Moment | None,
     Field(description="answer as of this time: nothing said later is used, nor facts from later"),
+]
+
+
+def _bounded(options: Options) -> Options:
+    if not options.topology.visibility:
+        raise ValueError("topology.visibility: only a benchmark may do without: it reads the whole memory")
+    return options
+
+
+Chosen = Annotated[
+    Strategy,
+    Field(
+        description="`tiers`: exchanges, episodes, facts (RecMem §3.5); `adaptive`: as deep as the question "
+        "is complex (SimpleMem §2.3); `topology`: along links to what is archived (All-Mem §3.4); `chain`: "
+        "turns that lead to each other (Chain-of-Memory §3.2)"
+    ),
+]
+Parameters = Annotated[
+    Options, AfterValidator(_bounded), Field(description="of the chosen strategy, beside its defaults")
 ]
 
 
@@ -189,11 +208,10 @@ class Search(Request):
     max_tokens: StrictInt | None = Field(
         default=None, ge=1, description="most tokens of all texts together, estimated as bytes ÷ 4"
     )
-    strategy: Strategy = Field(
-        default="tiers", description="`tiers`: exchanges, episodes, facts (RecMem §3.5)"
-    )
+    strategy: Chosen = "tiers"
+    options: Parameters = Field(default_factory=Options)
     as_of: AsOf = None
-    include: list[Literal["links", "turns", "timings"]] = Field(
+    include: list[Literal["links", "turns", "timings", "why"]] = Field(
         default_factory=list, description="extra parts of the response"
     )
 
@@ -222,8 +240,9 @@ class Result(BaseModel):
     id: UUID
     kind: str
     text: str
-    score: float = Field(description="cosine with the question")
+    score: float = Field(description="what the strategy ranks by; with `tiers` the cosine with the question")
     tier: str
+    visible: bool = Field(description="false: archived, replaced or absorbed by what links to it")
     session: str
     speaker: str
     said_at: datetime
@@ -234,6 +253,9 @@ class Result(BaseModel):
     evidence: list[UUID] = Field(description="the turns it rests on, in time order")
     turns: list[Said] | None = None
     links: list[MemoryLink] | None = None
+    why: dict[str, int | float | str] | None = Field(
+        default=None, description="the strategy's reasons by name; `cosine` is always among them"
+    )
 
 
 class SearchResponse(BaseModel):
@@ -266,6 +288,7 @@ class ContextRequest(Request):
     max_tokens: StrictInt = Field(
         default=1000, ge=1, le=MAX_CONTEXT_TOKENS, description="most tokens, estimated as UTF-8 bytes ÷ 4"
     )
+    strategy: Chosen = "tiers"
     as_of: AsOf = None
 
     @model_validator(mode="after")
@@ -308,6 +331,7 @@ class Ask(Request):
 
     query: Question
     user_id: UserId
+    strategy: Chosen = "tiers"
     as_of: AsOf = None
     top_k: StrictInt | None = Field(default=None, ge=1, description="most memories to answer from")
 

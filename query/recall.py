@@ -21,7 +21,6 @@ from lamina.query.models import (
     Said,
     Search,
     SearchResponse,
-    Strategy,
 )
 from lamina.query.service import Doors, Service
 from lamina.streams.answering import Evidence, answer
@@ -29,7 +28,10 @@ from lamina.streams.metrics import RECALL_SECONDS
 from lamina.streams.namespace import Namespace, namespace_of
 from lamina.streams.ports import Metrics
 from lamina.streams.recall.context import pack, tokens_of
-from lamina.streams.recall.tiers import KINDS, Budget, Filters, Found, tiers
+from lamina.streams.recall.found import TIERS, Asked, Filters, Found, Sources
+from lamina.streams.recall.options import Options, Strategy
+from lamina.streams.recall.strategies import recall
+from lamina.streams.recall.tiers import Budget
 from lamina.streams.records import Unit
 
 MILLISECONDS = 1000.0
@@ -56,13 +58,18 @@ async def search(body: Search, tenant: Tenant, doors: Doors) -> SearchResponse:
     filters = _filters(body)
     namespace = namespace_of(tenant, body.user_id)
     watch = _Stopwatch(body.strategy, doors.metrics)
-    found = await _recall(body.query, namespace, doors, watch, filters=filters, top_k=body.top_k)
+    found = await _recall(
+        body.query, namespace, doors, watch, filters=filters, top_k=body.top_k, options=body.options
+    )
     if body.max_tokens is not None:
         found = _within(found, body.max_tokens)
     results = [_result(one) for one in found]
     if "turns" in body.include:
         for result, one in zip(results, found, strict=True):
             result.turns = [_said(turn) for turn in one.turns]
+    if "why" in body.include:
+        for result, one in zip(results, found, strict=True):
+            result.why = {**one.why}
     if "links" in body.include:
         for result in results:
             links = await doors.tables.links_of(namespace, result.id)
@@ -76,7 +83,7 @@ async def search(body: Search, tenant: Tenant, doors: Doors) -> SearchResponse:
 async def context(body: ContextRequest, tenant: Tenant, doors: Doors) -> ContextResponse:
     """Pack what memory holds on a question into one block, facts first, every line with its citation."""
     namespace = namespace_of(tenant, body.user_id)
-    watch = _Stopwatch("tiers", doors.metrics)
+    watch = _Stopwatch(body.strategy, doors.metrics)
     filters = Filters(as_of=_utc(body.as_of))
     packed = pack(await _recall(body.question, namespace, doors, watch, filters=filters), body.max_tokens)
     citations = [
@@ -91,10 +98,10 @@ async def ask(body: Ask, tenant: Tenant, doors: Doors) -> AnswerResponse:
     if body.top_k is not None:
         _check_top_k(body.top_k, doors)
     namespace = namespace_of(tenant, body.user_id)
-    watch = _Stopwatch("tiers", doors.metrics)
+    watch = _Stopwatch(body.strategy, doors.metrics)
     filters = Filters(as_of=_utc(body.as_of))
     found = await _recall(body.query, namespace, doors, watch, filters=filters, top_k=body.top_k)
-    evidence = [Evidence(one.unit, one.score, one.turns) for one in found]
+    evidence = [Evidence(one.unit, one.cosine, one.turns) for one in found]
     # Very long turns take seconds to read through: other requests go on meanwhile.
     given = await asyncio.to_thread(answer, body.query, evidence)
     return AnswerResponse(
@@ -113,37 +120,45 @@ async def _recall(
     *,
     filters: Filters,
     top_k: int | None = None,
+    options: Options | None = None,
 ) -> list[Found]:
     settings = service.settings
     with watch.stage("embed"):
         vectors = await service.embedder.embed([question])
-    return await tiers(
-        vectors[0],
-        namespace,
-        service.store,
-        service.tables,
+    found = await recall(
+        watch.strategy,
+        Asked(question, vectors[0], namespace, service.clock.now(), filters, top_k),
+        Sources(service.store, service.tables, service.embedder, watch.stage),
         budget=Budget(settings.k_sub, settings.k_epi, settings.k_sem),
-        filters=filters,
-        top_k=top_k,
-        stage=watch.stage,
+        options=options or Options(),
     )
+    watch.report()
+    return found
 
 
 class _Stopwatch:
     """Times the stages of one recall, for the metrics and for a caller who asked."""
 
     def __init__(self, strategy: Strategy, metrics: Metrics) -> None:
-        self._strategy = strategy
+        self.strategy = strategy
         self._metrics = metrics
-        self.timings: dict[str, float] = {}
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Milliseconds by stage."""
+        return {name: round(seconds * MILLISECONDS, 3) for name, seconds in self._seconds.items()}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         begun = perf_counter()
         yield
-        seconds = perf_counter() - begun
-        self.timings[name] = round(seconds * MILLISECONDS, 3)
-        self._metrics.observe(RECALL_SECONDS, seconds, strategy=self._strategy, stage=name)
+        self._seconds[name] = self._seconds.get(name, 0.0) + perf_counter() - begun
+
+    def report(self) -> None:
+        """Observe each stage once, however often the strategy came back to it."""
+        for name, seconds in self._seconds.items():
+            self._metrics.observe(RECALL_SECONDS, seconds, strategy=self.strategy, stage=name)
 
 
 def _check_top_k(top_k: int, service: Service) -> None:
@@ -163,7 +178,7 @@ def _filters(body: Search) -> Filters:
             field="filters.said_from",
         )
     return Filters(
-        kinds=tuple(KINDS.values()) if body.kinds is None else tuple(dict.fromkeys(body.kinds)),
+        kinds=tuple(TIERS) if body.kinds is None else tuple(dict.fromkeys(body.kinds)),
         session=asked.run_id,
         speaker=asked.speaker,
         said_from=said_from,
@@ -197,6 +212,7 @@ def _result(found: Found) -> Result:
         text=unit.text,
         score=found.score,
         tier=found.tier,
+        visible=unit.visible,
         session=unit.session,
         speaker=unit.speaker,
         said_at=unit.said_at,

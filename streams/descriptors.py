@@ -7,12 +7,12 @@ defaults derived from the raw evidence.
 from collections.abc import Sequence
 from datetime import UTC, date
 
-from lamina.streams.dates import resolve_dates
+from lamina.streams.dates import read_dates
 from lamina.streams.entities import entities
 from lamina.streams.episodes import keywords_of
 from lamina.streams.phatic import is_phatic
 from lamina.streams.records import Descriptor, Unit
-from lamina.streams.resolution import resolve
+from lamina.streams.resolution import read
 from lamina.streams.sentences import clipped, is_question, sentences
 from lamina.streams.words import stems
 
@@ -57,8 +57,7 @@ def described(turns: Sequence[Unit]) -> Descriptor:
 def _resolved(turn: Unit, turns: Sequence[Unit]) -> str:
     place = next(place for place, each in enumerate(turns) if each is turn)
     before = [each for each in turns[max(0, place - 2) : place] if each.session == turn.session]
-    resolution = resolve(turn, before)
-    return turn.text if resolution is None else resolution.text
+    return read(turn, before).text
 
 
 def _worth(sentence: str, weights: set[str]) -> float:

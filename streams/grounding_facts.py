@@ -56,7 +56,7 @@ def facts_in(replies: Sequence[Fact], shown: Shown) -> tuple[tuple[FactDraft, ..
 
 
 def resolved_in(replies: Sequence[Answer], shown: Shown) -> tuple[tuple[Resolution, ...], list[str]]:
-    """Return the resolved form of every turn that has one, and the answers that were dropped.
+    """Return the resolved form of every turn with more to resolve than "I", and the answers that were dropped.
 
     An answer stands beside a reference that the rules left open, and names only what was named in scope. The
     words of the turn all stay.
@@ -73,7 +73,7 @@ def resolved_in(replies: Sequence[Answer], shown: Shown) -> tuple[tuple[Resoluti
     resolved = []
     for number, reading in enumerate(shown.readings, start=1):
         text = answered(reading, answers.get(number, ()))
-        if text != reading.said:
+        if reading.meanings or text != reading.text:
             resolved.append(Resolution(turn=reading.turn, text=text))
     return tuple(resolved), dropped
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from lamina.streams.recall.tiers import Found
+from lamina.streams.recall.found import Found, archived
 from lamina.streams.records import Unit
 
 BYTES_PER_TOKEN = 4
@@ -89,13 +89,15 @@ def _by_time(lines: Iterable[tuple[Unit, str]]) -> list[tuple[Unit, str]]:
 
 
 def citation_of(unit: Unit) -> str:
-    """Return `[date · speaker · id]`; a date far ahead of its arrival is marked.
+    """Return `[date · speaker · id]`; a date far ahead of its arrival is marked, and an archived memory.
 
     A date that the author did not give is that of the arrival: live, it is the right one.
     """
     said = unit.said_at.date().isoformat()
     if unit.time_source == "future":
         said = f"{said} (in the future)"
+    if archived(unit):
+        said = f"{said} (archived)"
     speaker = " ".join((unit.speaker or unit.kind).split()).translate(_HARMLESS)
     return f"[{said} · {speaker} · {unit.id}]"
 

@@ -6,32 +6,24 @@ k_sub = 10, k_epi = 5, k_sem = 10. A caller who wants more results than the budg
 best of the tiers that have some.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
 from lamina.streams.codec import Vector
 from lamina.streams.namespace import Namespace
 from lamina.streams.placement import reply_closes
-from lamina.streams.ports import Hit, Query, Tables, VectorStore
+from lamina.streams.ports import Hit, Tables, VectorStore
+from lamina.streams.recall.found import Filters, Found, Stage, Tier, in_time, known, rank
 from lamina.streams.records import Kind, Status, Unit
 
-Tier = Literal["subconscious", "episodic", "semantic"]
-"""RecMem's names of the layers: exchanges, episodes, facts."""
-
-Stage = Callable[[Literal["search", "load"]], AbstractContextManager[object]]
-"""Wraps a stage of the recall, so that a caller with a clock can time it."""
-
 KINDS: dict[Tier, Kind] = {"subconscious": "turn", "episodic": "episode", "semantic": "fact"}
-"""The kind of unit that each tier holds; the order breaks ties between equal scores."""
+"""The kind of unit that each tier holds; abstracts are not RecMem's, so no tier holds them."""
 
 TURNS_PER_EXCHANGE = 3
 """Turns asked for per exchange: two may fold into one, and a few may just have been archived."""
-
-_ORDER = {tier: rank for rank, tier in enumerate(KINDS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +37,6 @@ class Budget:
     def of(self, tier: Tier) -> int:
         """Return the tier's share."""
         return {"subconscious": self.exchanges, "episodic": self.episodes, "semantic": self.facts}[tier]
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What a memory must satisfy to be found; both ends of a time range are included."""
-
-    kinds: tuple[Kind, ...] = ("turn", "episode", "fact")
-    session: str | None = None
-    speaker: str | None = None
-    said_from: datetime | None = None
-    said_to: datetime | None = None
-    as_of: datetime | None = None
-    """What could be known at this time: nothing said later, no fact that holds only from later on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A memory and why it was found.
-
-    `unit` is the best turn of an exchange, or the episode or fact; `score` its cosine with the question;
-    `turns` its evidence in time order, the whole exchange for a turn.
-    """
-
-    unit: Unit
-    score: float
-    tier: Tier
-    turns: tuple[Unit, ...]
 
 
 async def tiers(
@@ -111,7 +76,15 @@ async def tiers(
     }
     if not asked:
         return []
-    queries = [_query(question, namespace, tier, limit, filters) for tier, limit in asked.items()]
+    queries = [
+        filters.query(
+            question,
+            namespace,
+            (KINDS[tier],),
+            limit * TURNS_PER_EXCHANGE if tier == "subconscious" else limit,
+        )
+        for tier, limit in asked.items()
+    ]
     with stage("search"):
         hits = dict(zip(asked, await store.search(queries), strict=True))
     with stage("load"):
@@ -128,26 +101,8 @@ async def tiers(
     taken = [one for tier in asked for one in found[tier][: budget.of(tier)]]
     if top_k is not None and len(taken) < top_k:
         rest = (one for tier in asked for one in found[tier][budget.of(tier) :])
-        taken += sorted(rest, key=_rank)[: top_k - len(taken)]
-    return sorted(taken, key=_rank)[:top_k]
-
-
-def _rank(found: Found) -> tuple[float, int, UUID]:
-    return (-found.score, _ORDER[found.tier], found.unit.id)
-
-
-def _query(question: Vector, namespace: Namespace, tier: Tier, limit: int, filters: Filters) -> Query:
-    ends = [end for end in (filters.said_to, filters.as_of) if end is not None]
-    return Query(
-        namespace=namespace,
-        dense=question,
-        kinds=(KINDS[tier],),
-        limit=limit * TURNS_PER_EXCHANGE if tier == "subconscious" else limit,
-        sessions=() if filters.session is None else (filters.session,),
-        speakers=() if filters.speaker is None else (filters.speaker,),
-        said_from=filters.said_from,
-        said_to=min(ends, default=None),
-    )
+        taken += sorted(rest, key=rank)[: top_k - len(taken)]
+    return sorted(taken, key=rank)[:top_k]
 
 
 def _shown(
@@ -160,18 +115,8 @@ def _shown(
         if (unit := units.get(hit.id)) is not None
         and unit.visible
         and unit.kind == KINDS[tier]
-        and _known(unit, as_of)
+        and known(unit, as_of)
     ]
-
-
-def _known(unit: Unit, as_of: datetime | None) -> bool:
-    if as_of is None:
-        return True
-    return unit.said_at <= as_of and (unit.valid_from is None or unit.valid_from <= as_of)
-
-
-def _in_time(turns: Iterable[Unit]) -> tuple[Unit, ...]:
-    return tuple(sorted(turns, key=lambda turn: (turn.said_at, turn.position)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +132,16 @@ class _Reader:
         wanted = {turn for unit, _ in shown for turn in unit.evidence}
         turns = await self.tables.units(self.namespace, wanted) if wanted else {}
         found = [
-            Found(unit, score, tier, _in_time(turns[turn] for turn in unit.evidence if turn in turns))
+            Found(
+                unit,
+                score,
+                tier,
+                in_time(turns[turn] for turn in unit.evidence if turn in turns),
+                {"cosine": score},
+            )
             for unit, score in shown
         ]
-        return [one for one in found if all(_known(turn, self.as_of) for turn in one.turns)]
+        return [one for one in found if all(known(turn, self.as_of) for turn in one.turns)]
 
     async def exchanges(self, tier: Tier, shown: Sequence[tuple[Unit, float]]) -> list[Found]:
         """Fold turns into their exchanges; an exchange ranks by its best turn."""
@@ -199,12 +150,12 @@ class _Reader:
         for unit, score in shown:
             turns = self._exchange_of(unit, around)
             key = turns[-1].id
-            known = found.get(key)
-            if known is None:
-                found[key] = Found(unit, score, tier, turns)
-            elif (-score, unit.id) < (-known.score, known.unit.id):
-                found[key] = replace(known, unit=unit, score=score)
-        return sorted(found.values(), key=_rank)
+            best = found.get(key)
+            if best is None:
+                found[key] = Found(unit, score, tier, turns, {"cosine": score})
+            elif (-score, unit.id) < (-best.score, best.unit.id):
+                found[key] = replace(best, unit=unit, score=score, why={"cosine": score})
+        return sorted(found.values(), key=rank)
 
     async def _around(self, turns: Sequence[Unit]) -> dict[tuple[str, int], Unit]:
         """Return the turns by place, with those next to them, gated ones too: they were said."""
@@ -220,7 +171,7 @@ class _Reader:
         return {
             place: turn
             for place, turn in around.items()
-            if turn.status is not Status.FAILED and _known(turn, self.as_of)
+            if turn.status is not Status.FAILED and known(turn, self.as_of)
         }
 
     def _exchange_of(self, turn: Unit, around: dict[tuple[str, int], Unit]) -> tuple[Unit, ...]:

@@ -83,7 +83,7 @@ async def _summaries(units: Sequence[Unit], ports: Ports) -> dict[UUID, Vector]:
     if not described:
         return {}
     rows = await ports.embedder.embed(
-        [f"{unit.summary} {', '.join(unit.keywords)}".strip() for unit in described.values()]
+        [f"{unit.speaker}: {unit.summary} {', '.join(unit.keywords)}".strip() for unit in described.values()]
     )
     return dict(zip(described, rows, strict=True))
 

@@ -1,12 +1,18 @@
 """Search, context and answer over HTTP."""
 
 from datetime import timedelta
+from typing import get_args
 
 import pytest
 
 from lamina.sinks.in_memory import HashEmbedder, InMemoryStore
 from lamina.streams.errors import EmbedderUnavailable, StoreUnavailable
+from lamina.streams.metrics import RECALL_SECONDS
+from lamina.streams.recall.options import Strategy
+from lamina.streams.records import Link
 from lamina.streams.settings import Settings
+
+STRATEGIES = get_args(Strategy)
 
 
 async def test_a_result_names_its_evidence_and_where_it_comes_from(world, http):
@@ -20,7 +26,7 @@ async def test_a_result_names_its_evidence_and_where_it_comes_from(world, http):
     assert best["evidence"] == [str(turns[0].id), str(turns[1].id)]
     assert set(best) == {
         "id", "kind", "text", "score", "tier", "session", "speaker", "said_at", "time_source", "valid_from",
-        "valid_to", "engine", "evidence",
+        "valid_to", "engine", "evidence", "visible",
     }  # fmt: skip
     assert (best["kind"], best["tier"], best["session"], best["engine"]) == (
         "turn",
@@ -84,6 +90,9 @@ async def test_any_question_up_to_the_limit_is_answered(world, http, query):
         ({"kinds": ["dream"]}, "kinds.0", "'episode'"),
         ({"kinds": []}, "kinds", "at least 1"),
         ({"include": ["everything"]}, "include.0", "'links'"),
+        ({"options": {"chain": {"betta": 1}}}, "options.chain.betta", "not permitted"),
+        ({"options": {"chain": {"pool": 201}}}, "options.chain.pool", "200"),
+        ({"options": {"topology": {"visibility": False}}}, "options", "benchmark"),
         ({"filters": {"runid": "x"}}, "filters.runid", "not permitted"),
         ({"tenant": "acme"}, "tenant", "not permitted"),
         ({"as_of": "soon"}, "as_of", "datetime"),
@@ -195,6 +204,71 @@ async def test_an_answer_names_the_turns_it_rests_on(world, http):
     assert "Grace" in body["answer"]
     assert str(turns[1].id) in {turn["id"] for turn in body["evidence"]}
     assert set(body["evidence"][0]) == {"id", "speaker", "text", "said_at"}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_every_strategy_searches_packs_and_answers(world, http, strategy):
+    turns = await world.said("Where is the spare key?", "The spare key is with Grace next door.")
+    body = {"query": "Who has the spare key?", "user_id": "ada", "strategy": strategy}
+    search = await http.post("/v1/memories/search", json={**body, "include": ["why", "timings"]})
+    assert search.json()["strategy"] == strategy
+    results = search.json()["results"]
+    assert str(turns[1].id) in {turn for result in results for turn in result["evidence"]}
+    assert all("cosine" in result["why"] for result in results)
+    assert {"embed", "search", "load"} <= set(search.json()["timings"])
+    context = await http.post("/v1/context", json=body)
+    assert "Grace" in context.json()["context"]
+    answer = await http.post("/v1/answer", json=body)
+    assert "Grace" in answer.json()["answer"]
+    for stage in search.json()["timings"]:
+        line = f'{RECALL_SECONDS.name}_count{{stage="{stage}",strategy="{strategy}"}} 3.0'
+        assert line in (await http.get("/metrics")).text
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_every_strategy_answers_a_user_without_memories(http, strategy):
+    nobody = {"query": "before May 2023?", "user_id": "nobody", "strategy": strategy}
+    assert (await http.post("/v1/memories/search", json=nobody)).json()["results"] == []
+    assert (await http.post("/v1/context", json=nobody)).json()["context"] == ""
+    assert (await http.post("/v1/answer", json=nobody)).json()["grounded"] is False
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("query", ["🔑🐝", "我把钥匙放在哪里了？", "what is it", "x " * 10_000, "k" * 32_768])
+async def test_every_strategy_takes_any_question_up_to_the_limit(world, http, query, strategy):
+    await world.said("钥匙 在 邻居 那里", "🔑")
+    body = {"query": query, "user_id": "ada", "strategy": strategy}
+    answer = await http.post("/v1/memories/search", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["results"]
+
+
+async def test_reasons_come_only_when_asked_for(world, http):
+    await world.said("I keep bees")
+    body = {"query": "bees", "user_id": "ada", "strategy": "chain"}
+    (result,) = (await http.post("/v1/memories/search", json=body)).json()["results"]
+    assert "why" not in result
+
+
+async def test_what_is_archived_comes_in_by_a_link_and_is_marked(world, http):
+    turns = await world.said("I live in Bonn")
+    now = await world.derived("fact", "Ada lives in Kiel", turns)
+    before = await world.derived("fact", "Ada lived in Bonn once", turns, visible=False)
+    async with world.tables.transaction([now.namespace]) as tx:
+        await tx.insert_links(
+            [Link(namespace=now.namespace, source=now.id, target=before.id, type="version")]
+        )
+    body = {"query": "Where does Ada live?", "user_id": "ada", "strategy": "topology"}
+    results = (await http.post("/v1/memories/search", json={**body, "include": ["why"]})).json()["results"]
+    told = {result["id"]: result for result in results}
+    assert [told[str(unit.id)]["visible"] for unit in (now, before)] == [True, False]
+    assert told[str(before.id)]["why"]["by"] == "version"
+    assert told[str(before.id)]["why"]["archived"] == 1
+    context = (await http.post("/v1/context", json=body)).json()["context"]
+    assert f"(archived) · fact · {before.id}]" in context
+    alone = {**body, "options": {"topology": {"recovery": False}}}
+    results = (await http.post("/v1/memories/search", json=alone)).json()["results"]
+    assert str(before.id) not in {result["id"] for result in results}
 
 
 async def test_a_dependency_that_is_away_is_said_to_be_away(world):

@@ -86,6 +86,14 @@ async def test_openapi_is_valid_and_tells_every_route(http):
                 assert problem["$ref"].endswith("/Problem")
                 assert operation["security"]
     assert "HTTPValidationError" not in document["components"]["schemas"]
+    schemas = document["components"]["schemas"]
+    for body in ("Search", "ContextRequest", "Ask"):
+        strategy = schemas[body]["properties"]["strategy"]
+        assert (strategy["enum"], strategy["default"]) == (
+            ["tiers", "adaptive", "topology", "chain"],
+            "tiers",
+        )
+    assert set(schemas["Options"]["properties"]) == {"adaptive", "topology", "chain"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lamina.streams.namespace import namespace_of
 from lamina.streams.recall.context import citation_of, pack, tokens_of
-from lamina.streams.recall.tiers import Found, Tier
+from lamina.streams.recall.found import Found, Tier
 from lamina.streams.records import Unit
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

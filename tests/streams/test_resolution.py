@@ -15,8 +15,7 @@ def talk(*said, at=SUNDAY):
 
 def resolved(*said, at=SUNDAY):
     *before, turn = talk(*said, at=at)
-    resolution = resolve(turn, before[-2:])
-    return turn.text if resolution is None else resolution.text
+    return read(turn, before[-2:]).text
 
 
 EMMA = ("Emma", "Hey Sarah! What's up with you?")
@@ -126,6 +125,8 @@ def test_there_is_the_one_place_named():
 
 def test_nothing_changes_gives_none():
     assert resolve(a_turn("The cake is ready."), ()) is None
+    assert resolve(a_turn("I baked my cake.", speaker="Nora"), ()) is None, "it is embedded with its speaker"
+    assert resolve(a_turn("I baked it yesterday.", speaker="Nora"), ()) is not None
     assert resolve(a_turn("3 May 2026 was sunny.", speaker="Nora"), ()) is None
 
 

@@ -10,7 +10,8 @@ from lamina.sinks.in_memory import InMemoryStore
 from lamina.sinks.tables import open_tables
 from lamina.streams.namespace import namespace_of
 from lamina.streams.ports import Point
-from lamina.streams.recall.tiers import Budget, Filters, tiers
+from lamina.streams.recall.found import Filters
+from lamina.streams.recall.tiers import Budget, tiers
 from lamina.streams.records import Status, Unit
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
