@@ -7,7 +7,7 @@ defaults derived from the raw evidence.
 from collections.abc import Sequence
 from datetime import UTC, date
 
-from lamina.streams.dates import read_dates
+from lamina.streams.dates import resolve_dates
 from lamina.streams.entities import entities
 from lamina.streams.episodes import keywords_of
 from lamina.streams.phatic import is_phatic

@@ -56,7 +56,7 @@ def facts_in(replies: Sequence[Fact], shown: Shown) -> tuple[tuple[FactDraft, ..
 
 
 def resolved_in(replies: Sequence[Answer], shown: Shown) -> tuple[tuple[Resolution, ...], list[str]]:
-    """Return the resolved form of every turn with more to resolve than "I", and the answers that were dropped.
+    """Return the resolved form of each turn with more to resolve than "I", and the answers that were dropped.
 
     An answer stands beside a reference that the rules left open, and names only what was named in scope. The
     words of the turn all stay.
