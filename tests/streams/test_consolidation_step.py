@@ -166,7 +166,7 @@ async def test_a_resolved_turn_is_found_by_its_resolved_form_and_its_words_stand
         row = (await ports.tables.units(ADA, [turns[0].id]))[turns[0].id]
         assert (row.text, row.summary, row.version) == (BEES, "Ada houses insects near a shed", 1)
         assert row.status is Status.CONSOLIDATED
-        (vector,) = await ports.embedder.embed([f"{turns[0].speaker}: Ada houses insects near a shed"])
+        (vector,) = await ports.embedder.embed([f"{row.speaker}: Ada houses insects near a shed"])
         ((hit, *_),) = await ports.store.search([Query(ADA, vector, ("turn",), 3)])
         assert hit.id == turns[0].id
         assert hit.score == pytest.approx(1.0)
