@@ -6,14 +6,18 @@ with the budgets of the settings. Each gives results best first.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lamina.bench.bm25 import BM25
 from lamina.bench.recall_memory import Memory
-from lamina.streams.recall.found import Filters, Found
-from lamina.streams.recall.tiers import Budget, tiers
+from lamina.streams.recall.found import Asked, Found, Sources
+from lamina.streams.recall.options import Options
+from lamina.streams.recall.options import Strategy as Name
+from lamina.streams.recall.strategies import recall
+from lamina.streams.recall.tiers import Budget
 from lamina.streams.records import Unit
 
 BASELINE_RESULTS = 10
@@ -52,17 +56,23 @@ async def _dense(memory: Memory) -> Ask:
     return ask
 
 
-async def _tiers(memory: Memory) -> Ask:
-    settings = memory.settings
-    budget = Budget(settings.k_sub, settings.k_epi, settings.k_sem)
+def _by_service(name: Name) -> Callable[[Memory], Awaitable[Ask]]:
+    """Ask as the service does, with the budgets of the settings, when the last turn was said."""
 
-    async def ask(question: str) -> list[Found]:
-        asked = await memory.embedder.embed([question])
-        return await tiers(
-            asked[0], memory.namespace, memory.store, memory.tables, budget=budget, filters=Filters()
-        )
+    async def over(memory: Memory) -> Ask:
+        settings = memory.settings
+        budget = Budget(settings.k_sub, settings.k_epi, settings.k_sem)
+        sources = Sources(memory.store, memory.tables, memory.embedder)
+        at = memory.turns[-1].said_at
 
-    return ask
+        async def ask(question: str) -> list[Found]:
+            vectors = await memory.embedder.embed([question])
+            asked = Asked(question, vectors[0], memory.namespace, at)
+            return await recall(name, asked, sources, budget=budget, options=Options())
+
+        return ask
+
+    return over
 
 
 def _spoken(turn: Unit) -> str:
@@ -75,9 +85,16 @@ def _best(turns: Sequence[Unit], scores: NDArray[np.float64]) -> list[Found]:
     return [Found(turns[n], float(scores[n]), "subconscious", (turns[n],)) for n in best]
 
 
+_SAYS: Mapping[Name, str] = {
+    "tiers": "RecMem §3.5: exchanges, episodes and facts by cosine, a budget each",
+    "adaptive": "SimpleMem §2.3: cosine and BM25 under hard constraints, as deep as the question is complex",
+    "topology": "All-Mem §3.4: anchors on the visible surface, expanded along typed links",
+    "chain": "Chain-of-Memory §3.2: chains grown from anchors by similarity to question and context",
+}
+
 STRATEGIES: Mapping[str, Strategy] = {
     "bm25": Strategy("BM25 over all turns, `speaker: text`, stems without stop words (baseline)", _bm25),
     "dense": Strategy("cosine over all turns, each `speaker: text` embedded alone (baseline)", _dense),
-    "tiers": Strategy("RecMem §3.5: exchanges, episodes and facts by cosine, a budget each", _tiers),
+    **{name: Strategy(_SAYS[name], _by_service(name)) for name in get_args(Name)},
 }
-"""In the order in which they are shown; a new strategy is a row here."""
+"""In the order in which they are shown: the baselines, then every strategy of the service."""

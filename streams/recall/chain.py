@@ -25,7 +25,8 @@ import numpy as np
 
 from lamina.streams.codec import Matrix, Vector
 from lamina.streams.ports import Embedder
-from lamina.streams.recall.found import Asked, Found, Sources, place, said
+from lamina.streams.recall.chain_context import Contexts
+from lamina.streams.recall.found import Asked, Found, Sources, place
 from lamina.streams.recall.loading import Scored, evidenced, nearest
 from lamina.streams.recall.options import Chain
 from lamina.streams.records import Unit
@@ -89,15 +90,17 @@ async def grow(
         options: parameters and switches.
     """
     chains = [[Node(place, relevance[place], 1.0)] for place in range(min(options.anchors, len(units)))]
-    growing = list(chains)
-    while growing := [one for one in growing if len(one) < len(units)]:
-        contexts = await _contexts(growing, units, vectors, embedder, options)
-        still: list[list[Node]] = []
-        for one, context in zip(growing, contexts, strict=True):
+    contexts = Contexts(units, vectors, embedder, options.context)
+    growing = list(range(len(chains)))
+    while growing := [number for number in growing if len(chains[number]) < len(units)]:
+        rows = await contexts.of({number: [node.place for node in chains[number]] for number in growing})
+        still: list[int] = []
+        for number, context in zip(growing, rows, strict=True):
+            one = chains[number]
             best = _successor(one, relevance, vectors @ context, options)
             if not options.truncation or (best.score > 0 and best.score >= options.beta * one[-1].score):
                 one.append(best)
-                still.append(one)
+                still.append(number)
         growing = still
     return chains
 
@@ -124,25 +127,6 @@ def gate(relevance: float, consistency: float, options: Chain) -> float:
         "context": consistency,
         "weighted": options.weight * relevance + (1 - options.weight) * consistency,
     }[options.gate]
-
-
-async def _contexts(
-    chains: Sequence[Sequence[Node]],
-    units: Sequence[Unit],
-    vectors: Matrix,
-    embedder: Embedder,
-    options: Chain,
-) -> Matrix:
-    """Return a vector of each chain as it stands, rows of unit length."""
-    if options.context == "text":
-        return await embedder.embed(["\n".join(said(units[node.place]) for node in one) for one in chains])
-    if options.context == "last":
-        last: Matrix = vectors[[one[-1].place for one in chains]]
-        return last
-    means = np.stack([vectors[[node.place for node in one]].mean(axis=0) for one in chains])
-    lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    mean: Matrix = (means / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    return mean
 
 
 def _scored(

@@ -33,6 +33,8 @@ _MONTHS = re.compile(
 _CALENDAR = frozenset(
     name.casefold() for names in (day_name, day_abbr, month_name, month_abbr) for name in names if name
 )
+_REACH = 60
+"""Characters before a date phrase that are read for what leads it: bounds the cost of a long question."""
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -99,7 +101,8 @@ def constraints(question: str, at: datetime, speakers: Iterable[str]) -> Constra
 
 def _bound(question: str, date: ResolvedDate) -> tuple[datetime | None, datetime | None]:
     """Return the range that a phrase binds to with the word in front of it, or that it begins with."""
-    head = question[: question.index(date.phrase)]
+    place = question.index(date.phrase)
+    head = question[max(0, place - _REACH) : place]
     front = date.phrase.split(maxsplit=1)[0].lower()
     match = _LEAD.search(f"{head}of " if front == "of" else head)
     if front not in _LEADS:

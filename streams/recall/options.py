@@ -56,8 +56,8 @@ Context = Literal["text", "mean", "last"]
 class Chain(_Parameters):
     """Of `chain` (Chain-of-Memory §3.2)."""
 
-    pool: int = Field(default=20, ge=1, le=200, description="K, nearest turns that chains are made of")
-    anchors: int = Field(default=3, ge=1, le=20, description="L, number of chains")
+    pool: int = Field(default=20, ge=1, le=100, description="K, nearest turns that chains are made of")
+    anchors: int = Field(default=3, ge=1, le=10, description="L, number of chains")
     beta: float = Field(
         default=0.5, ge=0, le=1, description="β, a chain ends where the score falls below β·former"
     )

@@ -91,7 +91,7 @@ async def test_any_question_up_to_the_limit_is_answered(world, http, query):
         ({"kinds": []}, "kinds", "at least 1"),
         ({"include": ["everything"]}, "include.0", "'links'"),
         ({"options": {"chain": {"betta": 1}}}, "options.chain.betta", "not permitted"),
-        ({"options": {"chain": {"pool": 201}}}, "options.chain.pool", "200"),
+        ({"options": {"chain": {"pool": 101}}}, "options.chain.pool", "100"),
         ({"options": {"topology": {"visibility": False}}}, "options", "benchmark"),
         ({"filters": {"runid": "x"}}, "filters.runid", "not permitted"),
         ({"tenant": "acme"}, "tenant", "not permitted"),

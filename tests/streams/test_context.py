@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lamina.streams.namespace import namespace_of
 from lamina.streams.recall.context import citation_of, pack, tokens_of
 from lamina.streams.recall.found import Found, Tier
-from lamina.streams.records import Unit
+from lamina.streams.records import Status, Unit
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ROOT = UUID("00000000-0000-0000-0000-00000000a11a")
@@ -120,3 +120,11 @@ def test_a_block_is_never_over_budget_and_cites_exactly_what_it_says(groups, mos
     lines = [line for line in packed.text.split("\n") if line.startswith("[")]
     assert [LINE.findall(line)[0] for line in lines] == [str(unit.id) for unit in packed.citations]
     assert len({unit.id for unit in packed.citations}) == len(packed.citations)
+
+
+def test_what_was_archived_is_marked_and_what_was_only_gated_is_not():
+    archived = a_unit("was so", kind="fact", visible=False, status=Status.CONSOLIDATED)
+    gated = a_unit("wow", visible=False, status=Status.GATED)
+    packed = pack([found(archived), found(gated)], 1000)
+    assert f"[2026-03-01 (archived) · fact · {archived.id}] was so" in packed.text
+    assert f"[2026-03-01 · ada · {gated.id}] wow" in packed.text

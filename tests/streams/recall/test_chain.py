@@ -92,6 +92,15 @@ async def test_the_context_is_the_text_of_the_whole_chain_embedded_again(four):
     assert four.embedder.texts == ["ada: a", "ada: a\nada: b", "ada: a\nada: b\nada: c"]
 
 
+async def test_a_chain_that_is_longer_than_the_model_reads_is_not_embedded_again(four):
+    """Told that "a" and "a, b" are the same to the model, it is not asked for "a, b, c"."""
+    four.embedder.vectors = {"ada: a": VECTORS["a"], "ada: a\nada: b": VECTORS["a"]}
+    found = await chain(asked(), four.sources, Chain(anchors=1, truncation=False))
+    assert four.embedder.texts == ["ada: a", "ada: a\nada: b"]
+    # S(c|a) = .64·.512, S(d|a) = .1·.08
+    assert [round(one.score, 4) for one in found] == [0.8, 0.576, 0.3277, 0.008]
+
+
 async def test_two_negative_cosines_make_no_high_score_and_nothing_follows_zero(memory):
     assert gate(-0.5, -0.5, Chain()) == 0
     assert gate(-0.5, 0.9, Chain(gate="weighted")) == pytest.approx(0.45)
