@@ -16,11 +16,8 @@ from lamina.streams.codec import Vector
 from lamina.streams.namespace import Namespace
 from lamina.streams.placement import reply_closes
 from lamina.streams.ports import Hit, Tables, VectorStore
-from lamina.streams.recall.found import Filters, Found, Stage, Tier, in_time, known, rank
+from lamina.streams.recall.found import TIERS, Filters, Found, Stage, Tier, in_time, known, rank
 from lamina.streams.records import Kind, Status, Unit
-
-KINDS: dict[Tier, Kind] = {"subconscious": "turn", "episodic": "episode", "semantic": "fact"}
-"""The kind of unit that each tier holds; abstracts are not RecMem's, so no tier holds them."""
 
 TURNS_PER_EXCHANGE = 3
 """Turns asked for per exchange: two may fold into one, and a few may just have been archived."""
@@ -71,7 +68,7 @@ async def tiers(
     """
     asked: dict[Tier, int] = {
         tier: max(budget.of(tier), top_k or 0)
-        for tier, kind in KINDS.items()
+        for kind, tier in TIERS.items()
         if kind in filters.kinds and budget.of(tier) > 0
     }
     if not asked:
@@ -80,7 +77,7 @@ async def tiers(
         filters.query(
             question,
             namespace,
-            (KINDS[tier],),
+            _kinds(tier, filters),
             limit * TURNS_PER_EXCHANGE if tier == "subconscious" else limit,
         )
         for tier, limit in asked.items()
@@ -90,7 +87,7 @@ async def tiers(
     with stage("load"):
         units = await tables.units(namespace, {hit.id for found in hits.values() for hit in found})
         reader = _Reader(namespace, tables, filters.as_of)
-        shown = {tier: _shown(hits[tier], units, tier, filters.as_of) for tier in asked}
+        shown = {tier: _shown(hits[tier], units, tier, filters) for tier in asked}
         found = {
             tier: await reader.derived(tier, shown[tier])
             if tier != "subconscious"
@@ -105,17 +102,22 @@ async def tiers(
     return sorted(taken, key=rank)[:top_k]
 
 
+def _kinds(tier: Tier, filters: Filters) -> tuple[Kind, ...]:
+    """Return the wanted kinds of a tier. An abstract stands where the facts did that it put away (ours)."""
+    return tuple(kind for kind, of in TIERS.items() if of == tier and kind in filters.kinds)
+
+
 def _shown(
-    hits: Sequence[Hit], units: dict[UUID, Unit], tier: Tier, as_of: datetime | None
+    hits: Sequence[Hit], units: dict[UUID, Unit], tier: Tier, filters: Filters
 ) -> list[tuple[Unit, float]]:
-    """Keep the hits whose row is visible, of the tier's kind, and known at `as_of`."""
+    """Keep the hits whose row is visible, of the tier's kinds, and known at `as_of`."""
     return [
         (unit, hit.score)
         for hit in hits
         if (unit := units.get(hit.id)) is not None
         and unit.visible
-        and unit.kind == KINDS[tier]
-        and known(unit, as_of)
+        and unit.kind in _kinds(tier, filters)
+        and known(unit, filters.as_of)
     ]
 
 

@@ -186,6 +186,16 @@ async def test_kinds_leave_tiers_out(memory):
     assert await memory.find(filters=Filters(kinds=())) == []
 
 
+async def test_an_abstract_is_found_where_the_facts_it_put_away_were(memory):
+    turn = a_unit("said")
+    abstract = a_unit("likes teas", kind="abstract", evidence=(turn.id,))
+    away = a_unit("likes green tea", kind="fact", evidence=(turn.id,), visible=False)
+    await memory.keep((turn, 0.2), (abstract, 0.9), (away, 0.95))
+    best, *_ = await memory.find()
+    assert (best.unit.id, best.tier, [each.id for each in best.turns]) == (abstract.id, "semantic", [turn.id])
+    assert await memory.find(filters=Filters(kinds=("fact",))) == []
+
+
 async def test_nothing_archived_forgotten_or_foreign_is_found_though_the_store_holds_it(memory):
     archived = a_unit("archived", kind="fact", visible=False)
     foreign = a_unit("foreign", namespace=namespace_of("u", "ada"))
