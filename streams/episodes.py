@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from math import log, sqrt
 from uuid import UUID
 
@@ -45,11 +46,41 @@ Vector = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
+class _Reading:
+    """A sentence on its own, whoever said it: what is read of it does not depend on the episode."""
+
+    text: str
+    stems: tuple[str, ...]
+    entities: frozenset[str]
+    tokens: tuple[str, ...]
+    says_little: bool
+    """A question, or nothing but manners."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Sentence:
     turn: Unit
     text: str
     stems: tuple[str, ...]
     entities: frozenset[str]
+    tokens: tuple[str, ...]
+    says_little: bool
+
+
+@lru_cache(maxsize=1024)
+def _readings(text: str) -> tuple[_Reading, ...]:
+    """Read a turn's sentences; kept, since every next version of an episode reads its old turns again."""
+    lines = (clipped(sentence, _LONGEST_LINE) for sentence in sentences(text)[:_MOST_SENTENCES])
+    return tuple(
+        _Reading(
+            text=line,
+            stems=tuple(stems(line)),
+            entities=entities(line),
+            tokens=tuple(tokens(line)),
+            says_little=is_question(line) or is_phatic(line),
+        )
+        for line in lines
+    )
 
 
 def episode_of(turns: Sequence[Unit]) -> EpisodeDraft | None:
@@ -107,9 +138,9 @@ def keywords_of(turns: Sequence[Unit]) -> tuple[str, ...]:
 
 def _said(turns: Iterable[Unit]) -> list[_Sentence]:
     return [
-        _Sentence(turn, text, tuple(stems(text)), entities(text))
+        _Sentence(turn, each.text, each.stems, each.entities, each.tokens, each.says_little)
         for turn in turns
-        for text in (clipped(sentence, _LONGEST_LINE) for sentence in sentences(turn.text)[:_MOST_SENTENCES])
+        for each in _readings(turn.text)
     ]
 
 
@@ -165,6 +196,8 @@ def _chosen(
     order = sorted(range(len(said)), key=lambda place: (-worth[place], place))
     first = [place for place in order if said[place].turn.id in fresh][:1]
     for place in (*first, *(place for place in order if place not in first)):
+        if taken and len(said[place].text) >= room:
+            continue
         dates = resolve_dates(said[place].text, said[place].turn.said_at) if room > 0 else ()
         needed = len(_line(said[place], dates)) + 1
         if taken and needed > room:
@@ -181,7 +214,7 @@ def _worth(sentence: _Sentence, vector: Vector, centroid: Vector) -> float:
     worth = _cosine(vector, centroid) + credit
     if len(set(sentence.stems)) < _FEW_WORDS:
         worth *= 0.5
-    return worth * 0.3 if is_question(sentence.text) or is_phatic(sentence.text) else worth
+    return worth * 0.3 if sentence.says_little else worth
 
 
 def _line(sentence: _Sentence, dates: Sequence[ResolvedDate]) -> str:
@@ -205,7 +238,7 @@ def _keywords(said: Sequence[_Sentence], centroid: Vector) -> tuple[str, ...]:
     names = {token for sentence in said for token in tokens(sentence.turn.speaker)}
     written: dict[str, Counter[str]] = {}
     for sentence in said:
-        for token in tokens(sentence.text):
+        for token in sentence.tokens:
             word = token.removesuffix("'s")
             idle = word in STOP_WORDS or word in GENERIC or any(name.startswith(word) for name in names)
             if not idle and len(word) >= _SHORTEST_KEYWORD and not word.isdecimal():
