@@ -1,31 +1,25 @@
 """`tiers` over real SQLite tables and an exact store."""
 
-from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid5
+from datetime import timedelta
 
-import numpy as np
 import pytest
 
-from lamina.sinks.in_memory import InMemoryStore
 from lamina.sinks.tables import open_tables
 from lamina.streams.namespace import namespace_of
-from lamina.streams.ports import Point
 from lamina.streams.recall.found import Filters
 from lamina.streams.recall.tiers import Budget, tiers
 from lamina.streams.records import Status, Unit
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-ADA = namespace_of("t", "ada")
-ROOT = UUID("00000000-0000-0000-0000-00000000a11a")
+from .recall.recall_kit import ADA, NOON, QUESTION, Memory, id_of
+
 BUDGET = Budget()
 EVERYTHING = Filters()
-QUESTION = np.array([1.0, 0.0], np.float32)
 
 
 def a_unit(name, *, kind="turn", ordinal=0, session="s", minute=0, **fields):
     return Unit(
         **{
-            "id": uuid5(ROOT, name),
+            "id": id_of(name),
             "namespace": ADA,
             "kind": kind,
             "session": session,
@@ -42,38 +36,8 @@ def a_unit(name, *, kind="turn", ordinal=0, session="s", minute=0, **fields):
     )
 
 
-class Memory:
-    """Tables and a store; `keep` gives every unit the cosine with QUESTION that it is told."""
-
-    def __init__(self, tables):
-        self.tables = tables
-        self.store = InMemoryStore(2)
-
-    async def keep(self, *scored):
-        by_namespace: dict[str, list[Unit]] = {}
-        for unit, _ in scored:
-            by_namespace.setdefault(unit.namespace, []).append(unit)
-        for namespace, units in by_namespace.items():
-            async with self.tables.transaction([namespace]) as tx:
-                await tx.insert_units(units)
-        await self.point(*scored)
-
-    async def point(self, *scored):
-        await self.store.upsert(
-            [
-                Point(
-                    unit.id,
-                    unit.namespace,
-                    unit.kind,
-                    unit.session,
-                    unit.speaker,
-                    unit.said_at,
-                    np.array([cosine, np.sqrt(1 - cosine**2)], np.float32),
-                )
-                for unit, cosine in scored
-                if cosine is not None
-            ]
-        )
+class TiersMemory(Memory):
+    """A memory that is asked by `tiers`."""
 
     async def find(self, *, budget=BUDGET, filters=EVERYTHING, top_k=None, namespace=ADA):
         return await tiers(
@@ -84,7 +48,7 @@ class Memory:
 @pytest.fixture
 async def memory(tmp_path):
     tables = await open_tables(f"sqlite+aiosqlite:///{tmp_path / 't.db'}")
-    yield Memory(tables)
+    yield TiersMemory(tables)
     await tables.close()
 
 
