@@ -10,7 +10,7 @@ import orjson
 import typer
 from rich.console import Console, RenderableType
 
-from lamina.agents.cli_common import console, progress_on, run, settings_of
+from lamina.agents.cli_common import print_table, progress_on, run, settings_of
 from lamina.agents.folders import folders_of
 from lamina.agents.outside import open_embedder
 from lamina.bench.construction import Rig, build
@@ -30,8 +30,6 @@ from lamina.streams.settings import Settings
 bench = typer.Typer(no_args_is_help=True, help="Measure; every figure is printed with what it was made from.")
 
 Data = Annotated[Path, typer.Option(help="Folder of LoCoMo conversations (*.json).", exists=True)]
-WIDTH = 140
-"""Columns of a table that is not printed to a terminal."""
 
 
 class Store(StrEnum):
@@ -150,7 +148,6 @@ async def _embedder(settings: Settings) -> AsyncIterator[Embedder]:
 
 def _show(measure: Measure, json: Path | None) -> None:
     table, figures = run(measure())
-    # A file or pipe has no width of its own: these tables must not be squeezed into the default 80 columns.
-    (console if console.is_terminal else Console(width=WIDTH)).print(table)
+    print_table(table)
     if json is not None:
         json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))

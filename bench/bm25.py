@@ -11,12 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lamina.streams.recall.lexical import K1, B
 from lamina.streams.words import stems
-
-K1 = 1.2
-"""Saturation of a word's count; 1.2 and 0.75 are the usual values, not fitted here."""
-B = 0.75
-"""How much a long text is held against itself."""
 
 
 class BM25:

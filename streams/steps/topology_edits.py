@@ -12,10 +12,10 @@ from lamina.streams.codec import Vector
 from lamina.streams.engine import Proposal
 from lamina.streams.grounding import spans_of
 from lamina.streams.ports import Claim
-from lamina.streams.records import Descriptor, Edit, Span, Unit
+from lamina.streams.records import Descriptor, Edit
 from lamina.streams.settings import Settings
 from lamina.streams.steps.ports import Ports
-from lamina.streams.steps.topology_look import View
+from lamina.streams.steps.topology_look import View, quoted
 from lamina.streams.topology.abstraction import Affinity, groups
 from lamina.streams.topology.editing import abstract, applicable, decline, merge, split, update
 from lamina.streams.topology.representatives import Part, words_of
@@ -63,9 +63,10 @@ async def _split(claim: Claim, place: int, view: View, proposal: Proposal, ports
         decline(view.bank, proposal, "a part is not in the unit's evidence")
         return
     described: list[Descriptor] = []
+    turns = {turn.id: turn for turn in node.evidence}
     for part, spans in enumerate(found):
-        quoted = _quoted(spans, node.evidence)
-        described.append(await ports.engine.describe(claim, place * MOST_PARTS + part, quoted))
+        ordinal = place * MOST_PARTS + part
+        described.append(await ports.engine.describe(claim, ordinal, quoted(spans, turns)))
     vectors = await _embedded(described, ports)
     parts = [Part(*each) for each in zip(found, described, vectors, strict=True)]
     split(view.bank, proposal, parts)
@@ -132,12 +133,3 @@ def _affinity(settings: Settings) -> Affinity | None:
 async def _embedded(descriptors: Sequence[Descriptor], ports: Ports) -> list[Vector]:
     """Return the vectors that the index would give units with these descriptions as their text."""
     return list(await ports.embedder.embed([words_of(each).summary for each in descriptors]))
-
-
-def _quoted(spans: Sequence[Span], evidence: Sequence[Unit]) -> list[Unit]:
-    """Return the turns of the spans, each with those parts of it as its text."""
-    parts: dict[str, list[str]] = {}
-    turns = {str(turn.id): turn for turn in evidence}
-    for span in spans:
-        parts.setdefault(str(span.turn), []).append(turns[str(span.turn)].text[span.start : span.end])
-    return [turns[key].model_copy(update={"text": "\n".join(texts)}) for key, texts in parts.items()]

@@ -14,7 +14,7 @@ from lamina.streams.codec import Vector
 from lamina.streams.engine import Neighbourhood, Node
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Query
-from lamina.streams.records import Command, Kind, Link, LinkType, Unit
+from lamina.streams.records import Command, Kind, Link, LinkType, Span, Unit
 from lamina.streams.recurrence import Thread
 from lamina.streams.settings import Settings
 from lamina.streams.steps.ports import Ports
@@ -84,18 +84,24 @@ def node_of(unit: Unit, turns: Mapping[UUID, Unit]) -> Node:
     """Return a unit with its evidence in time order; of a turn that it rests on in part, that part alone."""
     if unit.kind == "turn":
         return Node(unit, (unit,))
-    parts: dict[UUID, list[str]] = {}
-    for span in unit.spans:
-        if span.turn in turns:
-            parts.setdefault(span.turn, []).append(turns[span.turn].text[span.start : span.end])
+    parts = {turn.id: turn for turn in quoted(unit.spans, turns)}
     evidence = [turns[key] for key in unit.evidence if key in turns]
     return Node(
         unit,
         tuple(
-            turn.model_copy(update={"text": "\n".join(parts[turn.id])}) if turn.id in parts else turn
+            parts.get(turn.id, turn)
             for turn in sorted(evidence, key=lambda turn: (turn.said_at, turn.position))
         ),
     )
+
+
+def quoted(spans: Iterable[Span], turns: Mapping[UUID, Unit]) -> list[Unit]:
+    """Return the known turns of the spans, in the order of the spans, each with its parts as its text."""
+    parts: dict[UUID, list[str]] = {}
+    for span in spans:
+        if span.turn in turns:
+            parts.setdefault(span.turn, []).append(turns[span.turn].text[span.start : span.end])
+    return [turns[key].model_copy(update={"text": "\n".join(texts)}) for key, texts in parts.items()]
 
 
 def _allowed(unit: Unit, settings: Settings) -> bool:
