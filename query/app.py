@@ -14,6 +14,7 @@ from lamina.query.memories import memory_routes
 from lamina.query.models import Problem
 from lamina.query.recall import recall_routes
 from lamina.query.service import Exposition, Readiness, Service
+from lamina.streams.llm import Reader
 from lamina.streams.metrics import REQUEST_SECONDS
 from lamina.streams.ports import Clock, Embedder, Metrics, Publisher, Tables, VectorStore
 from lamina.streams.settings import Settings
@@ -41,6 +42,7 @@ def build_api(
     exposition: Exposition,
     readiness: Readiness = nothing_more,
     accept_rows: bool = False,
+    reader: Reader | None = None,
 ) -> FastAPI:
     """Build the service.
 
@@ -55,6 +57,7 @@ def build_api(
         exposition: what `/metrics` answers.
         readiness: further checks of `/health/ready`, such as lag and the broker.
         accept_rows: place accepted turns in the tables before they are published (the embedded system).
+        reader: the chat model that answers; None: by rules.
     """
     api = FastAPI(
         title="Lamina",
@@ -64,7 +67,17 @@ def build_api(
         redoc_url=None,
     )
     api.state.service = Service(
-        settings, tables, store, embedder, publisher, clock, metrics, exposition, readiness, accept_rows
+        settings,
+        tables,
+        store,
+        embedder,
+        publisher,
+        clock,
+        metrics,
+        exposition,
+        readiness,
+        accept_rows,
+        reader,
     )
     api.add_middleware(_Timed, metrics=metrics)
     add_error_handlers(api)

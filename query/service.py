@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from lamina.streams.llm import Reader
 from lamina.streams.ports import Clock, Embedder, Metrics, Publisher, Tables, VectorStore
 from lamina.streams.settings import Settings
 
@@ -31,6 +32,8 @@ class Service:
     readiness: Readiness
     accept_rows: bool
     """Whether turns are placed in the tables before they are published (the embedded system)."""
+    reader: Reader | None = None
+    """The chat model that answers; None: by rules (extractive)."""
 
 
 def _service_of(request: Request) -> Service:

@@ -1,11 +1,13 @@
 """The language model as the algorithms see it: prompts in, validated replies out, each paid for once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import orjson
 from pydantic import BaseModel
+
+from lamina.streams.namespace import Namespace
 
 Purpose = Literal[
     "consolidate",  # fused: episodes, then the facts that they omit
@@ -19,6 +21,10 @@ Purpose = Literal[
     "plan_update",  # All-Mem app. C.5
     "abstract",  # SimpleMem §2.2
     "extract",  # the eager baseline of the benchmark: facts of one turn
+    "answer",  # POST /v1/answer: from packed memories
+    "deep",  # RLM-Memory §4: the next program of the sandbox, or the forced answer
+    "sub_query",  # RLM-Memory §4: `llm_query` of such a program
+    "judge",  # the benchmark: whether an answer is right
 ]
 """What a call is for: the label of its metrics, and the first half of its place in the journal."""
 
@@ -102,3 +108,16 @@ class Ask(Protocol):
         Raises:
             ModelUnavailable, BudgetSpent: of the first prompt that met it, after the others ended.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The chat model at query time: it reads what was found, and nothing it says is stored."""
+
+    name: str
+    """What stands on the answers as their engine."""
+    ask: Callable[[Namespace], Ask]
+    """Its `Ask` on behalf of one request to a namespace: metered, and held to the budget of its tenant.
+
+    Ordinals number the calls of the request and are not looked up: nothing is stored, nothing used again.
+    """
