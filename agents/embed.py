@@ -9,6 +9,7 @@ import numpy as np
 from lamina.agents.guard import Step
 from lamina.streams.codec import Vector, decode, encode, vector_from_bytes, vector_to_bytes
 from lamina.streams.errors import MalformedRecord, WrongKey
+from lamina.streams.late_interaction import TokenVectors, tokens_from_bytes, tokens_to_bytes
 from lamina.streams.namespace import Namespace, parse_namespace
 from lamina.streams.ports import Outgoing, Publisher
 from lamina.streams.records import Admitted, Embedded, Unit
@@ -18,6 +19,8 @@ from lamina.streams.topics import EMBEDDED
 
 DENSE = "dense"
 EXCHANGE = "exchange"
+PIECES = "pieces"
+TOKENS = "tokens"
 
 
 def embed_step(ports: Ports, publisher: Publisher) -> Step[Admitted]:
@@ -42,14 +45,21 @@ def to_record(each: EmbeddedTurn) -> Outgoing:
     headers = {DENSE: vector_to_bytes(each.dense)}
     if each.exchange is not None:
         headers[EXCHANGE] = vector_to_bytes(each.exchange)
+    if each.tokens is not None:
+        headers[PIECES], headers[TOKENS] = tokens_to_bytes(each.tokens)
     return Outgoing(EMBEDDED, each.record.unit.namespace, encode(each.record), headers)
 
 
-def from_record(message: Any, dimension: int) -> EmbeddedTurn:
+def from_record(message: Any, dimension: int, token_width: int) -> EmbeddedTurn:
     """Read a record of `embedded`.
 
+    Args:
+        message: as the topic has it.
+        dimension: of the embedder that wrote it.
+        token_width: of the same; 0: it gives no tokens.
+
     Raises:
-        MalformedRecord: not an embedded turn, or a vector is missing or not one of `dimension` numbers.
+        MalformedRecord: not an embedded turn, or a vector is missing or of another length.
         WrongKey: the key is not the turn's namespace.
     """
     headers = dict(message.headers or ())
@@ -61,7 +71,15 @@ def from_record(message: Any, dimension: int) -> EmbeddedTurn:
         record=record,
         dense=_vector(headers, DENSE, dimension),
         exchange=_vector(headers, EXCHANGE, dimension) if EXCHANGE in headers else None,
+        tokens=_tokens(headers, token_width),
     )
+
+
+def _tokens(headers: Mapping[str, bytes], width: int) -> TokenVectors | None:
+    """Read the tokens; a record of an earlier build has none: its turn is embedded again for the store."""
+    if not width or TOKENS not in headers or PIECES not in headers:
+        return None
+    return tokens_from_bytes(headers[PIECES], headers[TOKENS], width)
 
 
 def _vector(headers: Mapping[str, bytes], name: str, dimension: int) -> Vector:

@@ -16,7 +16,7 @@ def remember_step(ports: Ports, cache: RecurrenceCache, committed: Callable[[], 
     """Build the step; `committed` is called after each commit, to wake the outbox relay."""
 
     def read(message: Any) -> EmbeddedTurn:
-        return from_record(message, ports.embedder.dimension)
+        return from_record(message, ports.embedder.dimension, ports.embedder.token_width)
 
     async def handle(batch: Sequence[EmbeddedTurn]) -> None:
         await remember(batch, ports, cache)

@@ -43,18 +43,23 @@ from qdrant_edge import (
     QueryRequest,
     RangeFloat,
     ScoredPoint,
+    ScrollRequest,
     UpdateOperation,
 )
 
+from lamina.sinks.edge_pool import hits_of, pool_to_frame, question_from_frame
 from lamina.sinks.edge_protocol import (
     EXIT_UNUSABLE,
     EXIT_WRONG_MODEL,
     MAX_FRAME_BYTES,
+    SCROLL_POINTS,
     UPSERT_POINTS,
     MalformedFrame,
     pack,
     read_frame,
 )
+from lamina.sinks.edge_shelves import Shelves, put_on
+from lamina.streams.shelf import Shelf
 
 _DENSE, _SUMMARY = "dense", "summary"
 _SUMMARISED = "summarised"
@@ -74,7 +79,8 @@ _SPARE_HITS = 8
 """Asked for beyond the limit, to see whether the border runs through a tie."""
 _TIED_HITS_MAX = 4096
 """Where more than this many points share the border's score, which of them are returned is left open."""
-_REMEMBERED_SHELVES = 100_000
+_REMEMBERED_KINDS = 100_000
+_MEGABYTE = 1024 * 1024
 _FLUSH_SECONDS = 2.0
 _FLUSH_POINTS = 20_000
 """A flush at the latest after so many points: it bounds the log (2 KB a point at 384 dimensions)."""
@@ -91,9 +97,10 @@ class Unusable(Exception):
 class Store:
     """One shard. Every method blocks until done; Edge's errors leave as they are, its own `Exception`."""
 
-    def __init__(self, shard: EdgeShard, dimension: int) -> None:
+    def __init__(self, shard: EdgeShard, dimension: int, cache_bytes: int) -> None:
         self._shard = shard
         self._dimension = dimension
+        self._shelves = Shelves(cache_bytes)
         self._unflushed = 0
         self._written_at = 0.0
         self._with_summaries: dict[tuple[str, str], bool] = {}
@@ -125,10 +132,12 @@ class Store:
             for point_id, each, payload in zip(ids, vectors, contents, strict=True)
         ]
         self._write(UpdateOperation.upsert_points(points), len(ids))
+        self._shelves.put(ids, payloads)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete points; unknown ids are ignored."""
         self._write(UpdateOperation.delete_points(list(ids)), len(ids))
+        self._shelves.remove(ids)
 
     def search(self, queries: Sequence[dict[str, Any]], block: bytes) -> list[list[tuple[str, float]]]:
         """Return (id, score) by query: score rounded and descending, then id ascending.
@@ -149,6 +158,14 @@ class Store:
             ranked = self._settled(query, vectors[place], using, hits)
             answers[place] = _better(answers[place], ranked, query["limit"])
         return answers
+
+    def pool(self, request: Mapping[str, Any], block: bytes) -> tuple[dict[str, Any], bytes]:
+        """Return the turns that may answer a question, as `lamina.sinks.edge_pool` writes them."""
+        query = request["query"]
+        [nearest] = self.search([query], block[: 4 * self._dimension])
+        shelf = self._shelves.of(query["namespace"], self._filled)
+        asked = question_from_frame(request, block, self._dimension)
+        return pool_to_frame(shelf.pool(hits_of(nearest), asked))
 
     def vectors(self, ids: Sequence[str]) -> tuple[list[str], bytes]:
         """Return those of the ids that the shard holds, and their dense vectors in that order."""
@@ -179,19 +196,39 @@ class Store:
         self._shard.flush()
         self._shard.close()
 
+    def _filled(self, namespace: str) -> Shelf:
+        """Return a shelf with the turns of a namespace that the shard holds."""
+        shelf = Shelf()
+        turns = Filter(
+            must=[
+                FieldCondition("namespace", match=MatchValue(namespace)),
+                FieldCondition("kind", match=MatchValue("turn")),
+            ]
+        )
+        offset = None
+        while True:
+            request = ScrollRequest(
+                limit=SCROLL_POINTS, offset=offset, filter=turns, with_payload=True, with_vector=False
+            )
+            records, offset = self._shard.scroll(request)
+            for record in records:
+                put_on(shelf, str(record.id), record.payload or {})
+            if offset is None:
+                return shelf
+
     def _has_summaries(self, query: dict[str, Any]) -> bool:
         """Tell whether a search among summaries may find something: most kinds and namespaces have none."""
         if query["words_only"]:
             return False
-        if len(self._with_summaries) > _REMEMBERED_SHELVES:
+        if len(self._with_summaries) > _REMEMBERED_KINDS:
             self._with_summaries.clear()
-        for shelf in ((query["namespace"], kind) for kind in query["kinds"]):
-            if shelf not in self._with_summaries:
-                of_kind = FieldCondition("kind", match=MatchValue(shelf[1]))
-                of_namespace = FieldCondition(_SUMMARISED, match=MatchValue(shelf[0]))
+        for namespaced in ((query["namespace"], kind) for kind in query["kinds"]):
+            if namespaced not in self._with_summaries:
+                of_kind = FieldCondition("kind", match=MatchValue(namespaced[1]))
+                of_namespace = FieldCondition(_SUMMARISED, match=MatchValue(namespaced[0]))
                 counted = self._shard.count(CountRequest(filter=Filter(must=[of_namespace, of_kind])))
-                self._with_summaries[shelf] = counted > 0
-            if self._with_summaries[shelf]:
+                self._with_summaries[namespaced] = counted > 0
+            if self._with_summaries[namespaced]:
                 return True
         return False
 
@@ -254,8 +291,8 @@ def _request(query: dict[str, Any], vector: list[float], using: str, limit: int)
     return QueryRequest(limit=limit, query=Query.Nearest(vector, using=using), filter=Filter(must=list(must)))
 
 
-def open_store(data: Path, dimension: int, model: str) -> Store:
-    """Open the store in a folder, or make it there.
+def open_store(data: Path, dimension: int, model: str, cache_bytes: int) -> Store:
+    """Open the store in a folder, or make it there; shelves take at most so much memory.
 
     Raises:
         Unusable: it was made with another model or dimension, is open in another process, or is damaged.
@@ -283,7 +320,7 @@ def open_store(data: Path, dimension: int, model: str) -> Store:
             f"set LAMINA_DATA_DIR to a new folder, or {again}",
             EXIT_WRONG_MODEL,
         )
-    return Store(shard, dimension)
+    return Store(shard, dimension, cache_bytes)
 
 
 def _make_shard(shard_dir: Path, dimension: int) -> None:
@@ -291,7 +328,8 @@ def _make_shard(shard_dir: Path, dimension: int) -> None:
     half = shard_dir.with_name("shard.new")
     shutil.rmtree(half, ignore_errors=True)
     params = EdgeVectorParams(size=dimension, distance=Distance.Cosine)
-    shard = EdgeShard.create(str(half), EdgeConfig(vectors={_DENSE: params, _SUMMARY: params}))
+    config = EdgeConfig(vectors={_DENSE: params, _SUMMARY: params}, on_disk_payload=True)
+    shard = EdgeShard.create(str(half), config)
     _complete(shard, dimension)
     shard.flush()
     shard.close()
@@ -319,6 +357,8 @@ def answer(
     match request["op"]:
         case "search":
             fields["hits"] = store.search(request["queries"], block)
+        case "pool":
+            fields, vectors = store.pool(request, block)
         case "upsert":
             store.upsert(request["ids"], request["payloads"], request["summarised"], block)
         case "delete":
@@ -371,10 +411,11 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of the store; made where missing")
     parser.add_argument("--dimension", type=int, required=True, help="length of the vectors")
     parser.add_argument("--model", required=True, help="name of the embedder that makes the vectors")
+    parser.add_argument("--cache-mb", type=int, default=512, help="memory for what was asked lately")
     options = parser.parse_args()
     os.umask(0o077)
     try:
-        store = open_store(options.data, options.dimension, options.model)
+        store = open_store(options.data, options.dimension, options.model, options.cache_mb * _MEGABYTE)
     except Unusable as exc:
         sys.stderr.write(f"{exc}\n")
         return exc.code

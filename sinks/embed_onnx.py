@@ -22,14 +22,18 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 from tokenizers import Tokenizer
 
 from lamina.sinks.minilm_graph import INPUT_IDS, TOKEN_EMBEDDINGS
-from lamina.sinks.vector_cache import Rows, VectorCache, content_key
+from lamina.sinks.minilm_tokens import TOKEN_WIDTH, TokenSpace
+from lamina.sinks.vector_cache import VectorCache, content_key
 from lamina.sinks.weights import MODEL, ensure_weights
 from lamina.streams.codec import Matrix, Vector
 from lamina.streams.errors import EmbedderUnavailable, Misconfigured
-from lamina.streams.ports import Metrics, TurnVectors
+from lamina.streams.late_interaction import TokenVectors
+from lamina.streams.ports import Metrics, QuestionVectors, TurnVectors
 from lamina.streams.settings import Settings
 
 T = TypeVar("T")
+Rows = NDArray[np.float32]
+"""(k, 384): the k vectors of one text, or of one turn."""
 
 DIMENSION = 384
 
@@ -43,6 +47,12 @@ SHARE_TOKENS = 256
 """Tokens a thread takes at a time (about 30 ms): how long a question waits behind a batch."""
 
 _CLS, _SEP = 101, 102  # ids of the pinned tokenizer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TurnEntry:
+    rows: Rows
+    tokens: TokenVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,7 @@ class OnnxEmbedder:
     """An `Embedder` that needs no network once its weights are cached. Made by `open_onnx_embedder`."""
 
     dimension = DIMENSION
+    token_width = TOKEN_WIDTH
 
     def __init__(
         self,
@@ -78,6 +89,7 @@ class OnnxEmbedder:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="embed")
         self._cache = cache
+        self._space = TokenSpace(tokenizer)
 
     async def embed(self, texts: Sequence[str]) -> Matrix:
         """Embed texts on their own, as the published model does: the mean over all tokens.
@@ -102,24 +114,43 @@ class OnnxEmbedder:
         """Embed each turn in one pass over the turn before it and itself.
 
         A turn's vector is the mean over its own tokens, its exchange's the mean over both, special
-        tokens left out. Of what exceeds 512 tokens, the beginning of the turn before it goes first,
-        then the end of the turn itself.
+        tokens left out; its token vectors are of its own tokens. Of what exceeds 512 tokens, the
+        beginning of the turn before it goes first, then the end of the turn itself.
 
         Raises:
             EmbedderUnavailable: the embedder is closed, or the runtime failed (memory).
         """
 
-        async def compute(positions: list[int]) -> list[Rows]:
+        async def compute(positions: list[int]) -> list[_TurnEntry]:
             chosen = [turns[position] for position in positions]
             tokens = await self._tokenize(
                 [part for previous, text in chosen for part in (previous or "", text)]
             )
             sequences = [_turn_sequence(tokens[i], tokens[i + 1]) for i in range(0, len(tokens), 2)]
-            return await self._run(sequences, _pool_turn)
+            return await self._run(sequences, self._turn_entry)
 
         keys = [content_key("turn", previous or "", text) for previous, text in turns]
-        rows = _stack(await self._cache.through(keys, compute), 2)
-        return TurnVectors(turn=rows[:, 0].copy(), exchange=rows[:, 1].copy())
+        entries = await self._cache.through(keys, compute)
+        rows = _stack([entry.rows for entry in entries], 2)
+        tokens = tuple(entry.tokens for entry in entries)
+        return TurnVectors(turn=rows[:, 0].copy(), exchange=rows[:, 1].copy(), tokens=tokens)
+
+    async def embed_question(self, question: str) -> QuestionVectors:
+        """Embed a question in one pass: its vector as `embed` gives it, and its tokens.
+
+        Returns:
+            A question beyond 256 tokens counts by its first 254; one without a word has no tokens.
+
+        Raises:
+            EmbedderUnavailable: the embedder is closed, or the runtime failed (memory).
+        """
+
+        async def compute(_: list[int]) -> list[QuestionVectors]:
+            [ids] = await self._tokenize([question])
+            return await self._run([_Sequence([], ids[: TEXT_TOKENS - 2])], self._question_entry)
+
+        [vectors] = await self._cache.through([content_key("question", question)], compute)
+        return vectors
 
     async def close(self) -> None:
         """End the threads when what they hold is done; later calls raise `EmbedderUnavailable`."""
@@ -135,15 +166,15 @@ class OnnxEmbedder:
 
         return await self._in_pool(work)
 
-    async def _run(self, sequences: list[_Sequence], pool: Callable[[Matrix, _Sequence], Rows]) -> list[Rows]:
+    async def _run(self, sequences: list[_Sequence], pool: Callable[[Matrix, _Sequence], T]) -> list[T]:
         """Run the model over each sequence and pool its states, all threads at work."""
-        results: dict[int, Rows] = {}
+        results: dict[int, T] = {}
         shares = _shares([len(sequence) for sequence in sequences])
 
         def work(share: list[int]) -> None:
             for position in share:
                 sequence = sequences[position]
-                results[position] = _unit(pool(self._states(sequence), sequence))
+                results[position] = pool(self._states(sequence), sequence)
 
         # Shares are handed out as threads come free, so the pool's queue stays short and a question
         # that comes meanwhile is next, not behind the whole batch.
@@ -153,6 +184,14 @@ class OnnxEmbedder:
 
         await asyncio.gather(*(keep_busy() for _ in range(self._threads)))
         return [results[position] for position in range(len(sequences))]
+
+    def _turn_entry(self, states: Matrix, sequence: _Sequence) -> _TurnEntry:
+        own = states[1 + len(sequence.previous) : -1]
+        return _TurnEntry(_pool_turn(states, sequence), self._space.of_turn(sequence.own, own))
+
+    def _question_entry(self, states: Matrix, sequence: _Sequence) -> QuestionVectors:
+        tokens = self._space.of_question(sequence.own, states[1:-1])
+        return QuestionVectors(_pool_text(states, sequence)[0], tokens)
 
     def _states(self, sequence: _Sequence) -> Matrix:
         """Return the last layer's state of each token, (len(sequence), 384), not normalised."""
@@ -230,7 +269,7 @@ def _shares(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 def _pool_text(states: Matrix, _: _Sequence) -> Rows:
     """Mean over all tokens, special ones too, as the published model pools: (1, 384)."""
-    return _mean(states)[np.newaxis]
+    return _unit(_mean(states)[np.newaxis])
 
 
 def _pool_turn(states: Matrix, sequence: _Sequence) -> Rows:
@@ -238,7 +277,7 @@ def _pool_turn(states: Matrix, sequence: _Sequence) -> Rows:
     both = states[1:-1]
     own = both[len(sequence.previous) :]
     # a text without any token is left with what the special tokens say
-    return np.stack([_mean(part) if len(part) else _mean(states) for part in (own, both)])
+    return _unit(np.stack([_mean(part) if len(part) else _mean(states) for part in (own, both)]))
 
 
 def _mean(states: Matrix) -> Vector:

@@ -12,10 +12,10 @@ import orjson
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from lamina.sinks.openai_faults import NO_KEY, Endpoint, check_url, translated
-from lamina.sinks.vector_cache import Rows, VectorCache, content_key
-from lamina.streams.codec import Matrix
+from lamina.sinks.vector_cache import VectorCache, content_key
+from lamina.streams.codec import Matrix, Vector
 from lamina.streams.errors import EmbedderUnavailable, Misconfigured, WrongDimension
-from lamina.streams.ports import Metrics, TurnVectors
+from lamina.streams.ports import Metrics, QuestionVectors, TurnVectors
 from lamina.streams.settings import Settings
 
 REQUEST_TEXTS = 256
@@ -40,6 +40,8 @@ _OTHERWISE = "check that LAMINA_OPENAI_EMBED_MODEL is an embedding model that re
 
 class OpenAIEmbedder:
     """An `Embedder` over HTTP. Never retries: the caller's guard does. Made by `open_openai_embedder`."""
+
+    token_width = 0
 
     def __init__(
         self, client: AsyncOpenAI, model: str, dimension: int, timeout_seconds: float, cache: VectorCache
@@ -71,8 +73,8 @@ class OpenAIEmbedder:
         """
         fitted = [_head(text, TEXT_BYTES) if text.strip() else NO_TEXT for text in texts]
 
-        async def compute(positions: list[int]) -> list[Rows]:
-            rows: list[Rows] = []
+        async def compute(positions: list[int]) -> list[Vector]:
+            rows: list[Vector] = []
             for request in _requests([fitted[position] for position in positions]):
                 rows.extend(await self._request(request))
             return rows
@@ -95,11 +97,20 @@ class OpenAIEmbedder:
         exchange[paired] = vectors[len(turns) :]
         return TurnVectors(turn=turn, exchange=exchange)
 
+    async def embed_question(self, question: str) -> QuestionVectors:
+        """Embed a question; its tokens stay with the endpoint.
+
+        Raises:
+            EmbedderUnavailable, Misconfigured, WrongDimension: as `embed`.
+        """
+        [dense] = await self.embed([question])
+        return QuestionVectors(dense)
+
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
-    async def _request(self, texts: list[str]) -> list[Rows]:
+    async def _request(self, texts: list[str]) -> list[Vector]:
         try:
             # the client's timeout is per read, so a reply that trickles in would not end
             async with asyncio.timeout(self._timeout_seconds):
@@ -112,7 +123,7 @@ class OpenAIEmbedder:
             raise EmbedderUnavailable(f"no embeddings within {self._timeout_seconds} s") from exc
         return self._read(reply.content, len(texts))
 
-    def _read(self, body: bytes, expected: int) -> list[Rows]:
+    def _read(self, body: bytes, expected: int) -> list[Vector]:
         """Return one (1, dimension) row of unit length per text, in the order of the request."""
         try:
             items = sorted(orjson.loads(body)["data"], key=lambda item: item["index"])

@@ -13,12 +13,16 @@ from hashlib import blake2b
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lamina.streams.codec import Matrix, Vector
 from lamina.streams.errors import WrongDimension
+from lamina.streams.late_interaction import QuestionTokens, TokenVectors, quantised
 from lamina.streams.metrics import CATALOGUE, Metric
 from lamina.streams.namespace import Namespace
-from lamina.streams.ports import Hit, Outgoing, Point, Query, TurnVectors
+from lamina.streams.ports import Hit, Outgoing, Point, PoolQuery, Query, QuestionVectors, TurnVectors
+from lamina.streams.recall.auto.pool import Pool
+from lamina.streams.shelf import Shelf
 
 _WORD = re.compile(r"\w+")
 _FIRST_ROWS = 64
@@ -107,6 +111,7 @@ class HashEmbedder:
 
     name = "hash"
     dimension = 64
+    token_width = 64
 
     async def embed(self, texts: Sequence[str]) -> Matrix:
         """Embed texts on their own: (n, 64), rows of unit length."""
@@ -121,13 +126,29 @@ class HashEmbedder:
 
     async def embed_turns(self, turns: Sequence[tuple[str | None, str]]) -> TurnVectors:
         """Embed turns; `turn` is the turn alone, `exchange` the turn before it and the turn as one text."""
+        texts = [text for _, text in turns]
         return TurnVectors(
-            turn=await self.embed([text for _, text in turns]),
+            turn=await self.embed(texts),
             exchange=await self.embed([f"{previous or ''} {text}" for previous, text in turns]),
+            tokens=tuple(TokenVectors(np.unique(p), quantised(v)) for p, v in map(_words_of, texts)),
         )
+
+    async def embed_question(self, question: str) -> QuestionVectors:
+        """Embed a question; its tokens are its words."""
+        [dense] = await self.embed([question])
+        return QuestionVectors(dense, QuestionTokens(*_words_of(question)))
 
     async def close(self) -> None:
         """Nothing to release."""
+
+
+def _words_of(text: str) -> tuple[NDArray[np.uint16], Matrix]:
+    """Return the words of a text as pieces, numbered by hash, and as vectors."""
+    words = _WORD.findall(text.lower())
+    pieces = [int.from_bytes(blake2b(word.encode(), digest_size=2).digest(), "little") for word in words]
+    vectors = [_unit(_word_vector(word, HashEmbedder.dimension)) for word in words]
+    matrix = np.array(vectors, np.float32).reshape(len(words), HashEmbedder.dimension)
+    return np.array(pieces, np.uint16), matrix
 
 
 @lru_cache(maxsize=50_000)
@@ -143,8 +164,9 @@ class InMemoryStore:
 
     def __init__(self, dimension: int = HashEmbedder.dimension) -> None:
         self._dimension = dimension
-        self._shelves: dict[Namespace, _Shelf] = {}
-        self._homes: dict[UUID, _Shelf] = {}
+        self._points: dict[Namespace, _Points] = {}
+        self._homes: dict[UUID, _Points] = {}
+        self._shelves: dict[Namespace, Shelf] = {}
 
     async def upsert(self, points: Sequence[Point]) -> None:
         """Insert or replace points by id.
@@ -154,12 +176,16 @@ class InMemoryStore:
         """
         _check_dimension((vector for point in points for vector in _vectors(point)), self._dimension)
         for point in points:
-            shelf = self._shelves.setdefault(point.namespace, _Shelf(self._dimension))
+            points = self._points.setdefault(point.namespace, _Points(self._dimension))
             home = self._homes.get(point.id)
-            if home is not None and home is not shelf:
-                home.remove(point.id)
-            shelf.put(point)
-            self._homes[point.id] = shelf
+            if home is not None and home is not points:
+                await self.delete([point.id])
+            points.put(point)
+            self._homes[point.id] = points
+            if point.leaf is not None:
+                shelf = self._shelves.setdefault(point.namespace, Shelf())
+                shelf.put(point.id, point.session, point.speaker, point.said_at.timestamp(), point.leaf)
+                self._shelves[point.namespace] = shelf.tidied()
 
     async def delete(self, ids: Collection[UUID]) -> None:
         """Delete points; unknown ids are ignored."""
@@ -167,6 +193,9 @@ class InMemoryStore:
             home = self._homes.pop(point_id, None)
             if home is not None:
                 home.remove(point_id)
+        for namespace, shelf in self._shelves.items():
+            shelf.remove(ids)
+            self._shelves[namespace] = shelf.tidied()
 
     async def search(self, queries: Sequence[Query]) -> list[list[Hit]]:
         """Answer each query with its nearest points, best first, ties by id.
@@ -176,9 +205,15 @@ class InMemoryStore:
         """
         _check_dimension((query.dense for query in queries), self._dimension)
         return [
-            self._shelves[query.namespace].nearest(query) if query.namespace in self._shelves else []
+            self._points[query.namespace].nearest(query) if query.namespace in self._points else []
             for query in queries
         ]
+
+    async def pool(self, query: PoolQuery) -> Pool:
+        """Return the turns that may answer a question, and what the strategy `auto` reads of them."""
+        [hits] = await self.search([query.nearest])
+        shelf = self._shelves.get(query.nearest.namespace, Shelf())
+        return shelf.pool([(hit.id, hit.score) for hit in hits], query)
 
     async def present(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those of the ids that the store holds."""
@@ -198,7 +233,7 @@ class InMemoryStore:
         """Nothing to release."""
 
 
-class _Shelf:
+class _Points:
     """The points of one namespace: a matrix that grows by doubling, and the points of its first rows.
 
     The few points with a summary have a row in a matrix of their own, made when it is first searched.

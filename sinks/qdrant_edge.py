@@ -18,6 +18,7 @@ from uuid import UUID
 import numpy as np
 
 from lamina.sinks.children import Child, ChildEnded, start_child
+from lamina.sinks.edge_pool import payload_of, pool_from_frame, query_header, question_to_frame
 from lamina.sinks.edge_protocol import (
     DELETE_POINTS,
     EXIT_WRONG_MODEL,
@@ -32,7 +33,8 @@ from lamina.sinks.edge_protocol import (
 )
 from lamina.streams.codec import Vector
 from lamina.streams.errors import Misconfigured, StoreUnavailable, WrongDimension
-from lamina.streams.ports import Hit, Point, Query
+from lamina.streams.ports import Hit, Point, PoolQuery, Query
+from lamina.streams.recall.auto.pool import Pool
 
 _READY_SECONDS = 60.0
 """A start after a crash replays the write-ahead log: about a second per 20,000 points."""
@@ -80,16 +82,7 @@ class EdgeStore:
             header = {
                 "summarised": list(summaries),
                 "ids": [str(point.id) for point in batch],
-                "payloads": [
-                    {
-                        "namespace": point.namespace,
-                        "kind": point.kind,
-                        "session": point.session,
-                        "speaker": point.speaker,
-                        "said_at": point.said_at.timestamp(),
-                    }
-                    for point in batch
-                ],
+                "payloads": [payload_of(point) for point in batch],
             }
             vectors = [*(point.dense for point in batch), *summaries.values()]
             await self._call("upsert", header, _block(vectors))
@@ -113,24 +106,22 @@ class EdgeStore:
         self._check(query.dense for query in queries)
         answers: list[list[Hit]] = []
         for batch in _batches(queries, SEARCH_QUERIES):
-            header = {
-                "queries": [
-                    {
-                        "namespace": query.namespace,
-                        "kinds": query.kinds,
-                        "limit": query.limit,
-                        "sessions": query.sessions,
-                        "speakers": query.speakers,
-                        "said_from": query.said_from and query.said_from.timestamp(),
-                        "said_to": query.said_to and query.said_to.timestamp(),
-                        "words_only": query.words_only,
-                    }
-                    for query in batch
-                ]
-            }
+            header = {"queries": [query_header(query) for query in batch]}
             reply = await self._call("search", header, _block([query.dense for query in batch]))
             answers += [[Hit(UUID(point_id), score) for point_id, score in hits] for hits in reply["hits"]]
         return answers
+
+    async def pool(self, query: PoolQuery) -> Pool:
+        """Return the turns that may answer a question, and what the strategy `auto` reads of them.
+
+        The first question to a namespace in a while reads all of its turns: 6 ms for 200, 0.5 s for 20,000.
+
+        Raises:
+            StoreUnavailable: the store does not answer.
+            WrongDimension: the question's vector does not have the store's dimension.
+        """
+        self._check([query.nearest.dense])
+        return pool_from_frame(*await self._exchange("pool", *question_to_frame(query)))
 
     async def present(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those of the ids that the store holds.

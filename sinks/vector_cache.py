@@ -3,15 +3,13 @@
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, TypeVar
 
 from lamina.streams.metrics import EMBEDDED_TEXTS
 from lamina.streams.ports import Metrics
 
-Rows = NDArray[np.float32]
-"""What one entry holds, shape (k, dimension): the k vectors of one text, or of one turn."""
+Entry = TypeVar("Entry")
+"""What is kept under one key: whatever the embedder makes of one text, or of one turn."""
 
 
 def content_key(*parts: str) -> bytes:
@@ -32,19 +30,19 @@ class VectorCache:
         self._capacity = capacity
         self._engine = engine
         self._metrics = metrics
-        self._entries: OrderedDict[bytes, Rows] = OrderedDict()
+        self._entries: OrderedDict[bytes, Any] = OrderedDict()
 
     async def through(
-        self, keys: Sequence[bytes], compute: Callable[[list[int]], Awaitable[Sequence[Rows]]]
-    ) -> list[Rows]:
-        """Return the rows of each key, asking `compute` only for what is unknown, and each key once.
+        self, keys: Sequence[bytes], compute: Callable[[list[int]], Awaitable[Sequence[Entry]]]
+    ) -> list[Entry]:
+        """Return the entry of each key, asking `compute` only for what is unknown, and each key once.
 
         Args:
-            keys: what is wanted; a key may come more than once.
-            compute: given positions in `keys`, returns their rows in that order. What it raises
+            keys: what is wanted; a key may come more than once. Two kinds of entry never share one.
+            compute: given positions in `keys`, returns their entries in that order. What it raises
                 passes through, and then nothing is kept.
         """
-        known: dict[bytes, Rows] = {}
+        known: dict[bytes, Entry] = {}
         unknown: dict[bytes, int] = {}
         for position, key in enumerate(keys):
             entry = self._entries.get(key)
@@ -55,17 +53,17 @@ class VectorCache:
                 known[key] = entry
         if unknown:
             computed = await compute(list(unknown.values()))
-            for key, rows in zip(unknown, computed, strict=True):
-                known[key] = rows
-                self._keep(key, rows)
+            for key, made in zip(unknown, computed, strict=True):
+                known[key] = made
+                self._keep(key, made)
         self._count("model", len(unknown))
         self._count("cache", len(keys) - len(unknown))
         return [known[key] for key in keys]
 
-    def _keep(self, key: bytes, rows: Rows) -> None:
+    def _keep(self, key: bytes, entry: object) -> None:
         if self._capacity == 0:
             return
-        self._entries[key] = rows
+        self._entries[key] = entry
         self._entries.move_to_end(key)
         if len(self._entries) > self._capacity:
             self._entries.popitem(last=False)

@@ -14,9 +14,11 @@ from uuid import UUID
 from lamina.streams.buffer import Buffered
 from lamina.streams.codec import Matrix, Vector
 from lamina.streams.journal import Budget, Call, Cost, JournalEntry, StoredReply
+from lamina.streams.late_interaction import QuestionTokens, TokenVectors
 from lamina.streams.llm import Completion
 from lamina.streams.metrics import Metric
 from lamina.streams.namespace import Namespace
+from lamina.streams.recall.auto.pool import Pool
 from lamina.streams.records import (
     Change,
     Command,
@@ -61,6 +63,18 @@ class TurnVectors:
     """(n, dimension): each turn read in the light of the turn before it, mean over its own tokens."""
     exchange: Matrix
     """(n, dimension): the turn before it and the turn as one text; the turn alone where there is none."""
+    tokens: tuple[TokenVectors, ...] | None = None
+    """n, each turn's own tokens read in the light of the turn before it; None where the engine gives none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuestionVectors:
+    """What one pass over a question gives."""
+
+    dense: Vector
+    """(dimension,), as `Embedder.embed` gives it."""
+    tokens: QuestionTokens | None = None
+    """None where the engine gives none."""
 
 
 class Embedder(Protocol):
@@ -68,6 +82,8 @@ class Embedder(Protocol):
 
     name: str
     dimension: int
+    token_width: int
+    """Length of a token's vector; 0 where the engine gives none."""
 
     async def embed(self, texts: Sequence[str]) -> Matrix:
         """Embed texts on their own (questions, episodes, facts): (n, dimension), rows of unit length.
@@ -83,8 +99,28 @@ class Embedder(Protocol):
             EmbedderUnavailable: the engine does not answer now.
         """
 
+    async def embed_question(self, question: str) -> QuestionVectors:
+        """Embed a question, its tokens in the same pass.
+
+        Raises:
+            EmbedderUnavailable: the engine does not answer now.
+        """
+
     async def close(self) -> None:
         """Release threads and connections."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """What the strategy `auto` reads of a turn, kept beside its vector so that no row need be read for it."""
+
+    ordinal: int
+    """The turn's place in its session."""
+    stems: tuple[str, ...]
+    """Of its content words, its speaker's name among them, with repetitions."""
+    traits: tuple[int, ...]
+    """As `lamina.streams.recall.auto.traits` tells them."""
+    tokens: TokenVectors | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +136,8 @@ class Point:
     dense: Vector
     summary: Vector | None = None
     """Of the summary beside the words; a query's score is the better of the two."""
+    leaf: Leaf | None = None
+    """Of a turn; None of other kinds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +168,23 @@ class Hit:
     score: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolQuery:
+    """Which turns of a namespace may answer a question."""
+
+    nearest: Query
+    """The nearest turns by vector, `limit` of them, and the filters that hold for the best by words too."""
+    stems: tuple[str, ...]
+    """Of the question's content words, each once."""
+    tokens: QuestionTokens | None
+    """None: no similarities."""
+    words: int = 100
+    """Best turns by BM25."""
+    around: int = 1
+    """Neighbours in the session, on each side of each of those turns. The filters do not hold for them, but
+    for the end of the time range: what was said later is not known."""
+
+
 class VectorStore(Protocol):
     """Nearest neighbours by cosine. Acknowledged writes survive a crash of the store."""
 
@@ -145,6 +200,15 @@ class VectorStore(Protocol):
 
     async def search(self, queries: Sequence[Query]) -> list[list[Hit]]:
         """Answer each query with its nearest points, best first, ties by id."""
+
+    async def pool(self, query: PoolQuery) -> Pool:
+        """Return the turns that may answer a question, and what the strategy `auto` reads of them.
+
+        A turn that was written without a leaf is not among them.
+
+        Raises:
+            StoreUnavailable: the store does not answer.
+        """
 
     async def present(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those of the ids that the store holds."""
@@ -375,6 +439,18 @@ class Tables(Protocol):
     ) -> dict[tuple[str, int], Unit]:
         """Return the turns at (session, ordinal) places."""
 
+    async def turns_before(
+        self, namespace: Namespace, position: int | None, limit: int, *, said_to: datetime | None = None
+    ) -> list[Unit]:
+        """Return a page of the namespace's turns, whatever their status, newest position first.
+
+        Args:
+            namespace: whose turns.
+            position: only turns before it; None: from the newest on.
+            limit: most turns.
+            said_to: only turns said by then; None: all.
+        """
+
     async def links_of(self, namespace: Namespace, unit: UUID) -> list[Link]:
         """Return the links from and to a unit."""
 
@@ -450,6 +526,18 @@ class Tables(Protocol):
 
         Its estimate is given back, but for the tokens `paid` by an attempt before the one that failed.
         """
+
+    async def hold_tokens(self, tenant: str, estimate: int, budget: Budget, now: datetime) -> datetime:
+        """Hold tokens of the tenant's budget for a call that leaves no reply; return the window's start.
+
+        The first call of a window passes whatever its estimate, as with `begin_call`.
+
+        Raises:
+            BudgetSpent: the tenant has spent the window's tokens; nothing was held.
+        """
+
+    async def settle_tokens(self, tenant: str, held_in: datetime, estimate: int, paid: int) -> None:
+        """Replace what was held in a window by what was paid; once for each `hold_tokens`."""
 
     async def spent(self, tenant: str, budget: Budget, now: datetime) -> int:
         """Return the tenant's tokens of this window, held ones included."""

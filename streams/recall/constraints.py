@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from lamina.streams.dates import ResolvedDate, resolve_dates
 from lamina.streams.entities import entities
+from lamina.streams.recall.anchors import Anchored, anchored
 from lamina.streams.records import Unit
 from lamina.streams.words import STOP_WORDS, normalise, tokens
 
@@ -85,18 +86,48 @@ def constraints(question: str, at: datetime, speakers: Iterable[str]) -> Constra
         at: when it is asked: what "last week" counts from.
         speakers: who speaks in the memory.
     """
+    start, end, rest = _time(question, at)
+    return Constraints(start=start, end=end, names=frozenset(_names(rest, speakers)))
+
+
+def time_range(question: str, at: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the half-open range of time that a question names; None at an open end, or where it names none.
+
+    Args:
+        question: what is asked.
+        at: when it is asked: what "last week" counts from.
+    """
+    start, end, _ = _time(question, at)
+    return start, end
+
+
+def _time(question: str, at: datetime) -> tuple[datetime | None, datetime | None, str]:
+    """Return the range of time that a question names, and the question without the phrases that name it."""
     question = _MONTHS.sub(r"\1 \2 \5 \3 \4 \5", question)
     starts: list[datetime] = []
     ends: list[datetime] = []
     rest = question
-    for date in resolve_dates(question, at):
-        start, end = _bound(question, date)
+    dates = resolve_dates(question, at)
+    told = [(date, _anchored(question, date)) for date in dates]
+    covered = [range(one.place, question.index(date.phrase)) for date, one in told if one]
+    for date, one in told:
+        if any(question.index(date.phrase) in words for words in covered):
+            continue  # "last weekend before 10 April" is told by that day, not by today
+        start, end = (one.start, one.end) if one else _bound(question, date)
         starts += [start] if start else []
         ends += [end] if end else []
         rest = rest.replace(date.phrase, " · ")
-    return Constraints(
-        start=min(starts, default=None), end=max(ends, default=None), names=frozenset(_names(rest, speakers))
-    )
+    return min(starts, default=None), max(ends, default=None), rest
+
+
+def _anchored(question: str, date: ResolvedDate) -> Anchored | None:
+    """Return the range that words in front of a date tell by it: "the week before 3 August"."""
+    place = question.index(date.phrase)
+    front = date.phrase.split(maxsplit=1)[0]
+    lead = f"{front} " if front.lower() in _BEFORE | _AFTER else ""
+    offset = max(0, place - _REACH)
+    found = anchored(question[offset:place] + lead, date.start, date.end)
+    return found and Anchored(found.place + offset, found.start, found.end)
 
 
 def _bound(question: str, date: ResolvedDate) -> tuple[datetime | None, datetime | None]:

@@ -8,6 +8,7 @@ from typing import Literal
 from uuid import UUID
 
 from lamina.streams.codec import Vector
+from lamina.streams.late_interaction import QuestionTokens
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Embedder, Query, Tables, VectorStore
 from lamina.streams.records import Kind, Status, Unit
@@ -106,6 +107,8 @@ class Asked:
     filters: Filters = field(default_factory=Filters)
     top_k: int | None = None
     """Most results; None: as many as the strategy gives."""
+    tokens: QuestionTokens | None = None
+    """Of the question, from the pass that gave its vector; None where the embedder gives none."""
 
 
 @dataclass(frozen=True, slots=True)

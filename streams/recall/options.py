@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Strategy = Literal["tiers", "adaptive", "topology", "chain"]
+Strategy = Literal["auto", "tiers", "adaptive", "topology", "chain"]
 """The names by which a strategy is chosen."""
 
 
@@ -16,6 +16,17 @@ class _Parameters(BaseModel):
     """Frozen, and strict: an unknown name is an error, so a typo never passes for a setting."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Auto(_Parameters):
+    """Of `auto` (ours)."""
+
+    nearest: int = Field(default=100, ge=1, le=500, description="candidates by vector")
+    words: int = Field(default=100, ge=0, le=500, description="candidates by BM25")
+    around: int = Field(default=1, ge=0, le=3, description="neighbours of each candidate, on each side")
+    turns: int = Field(default=20, ge=1, le=200, description="most turns among the results")
+    derived: int = Field(default=10, ge=0, le=100, description="most facts, episodes and abstracts")
+    late_interaction: bool = Field(default=True, description="false: without the turns' token vectors")
 
 
 class Adaptive(_Parameters):
@@ -72,9 +83,20 @@ class Chain(_Parameters):
     chained: bool = Field(default=True, description="false: the pool by cosine, no chains")
 
 
+class Deep(_Parameters):
+    """Of `deep` (RLM-Memory §4): less than the settings allow; None: all of it."""
+
+    programs: int | None = Field(default=None, ge=1, description="most programs")
+    calls: int | None = Field(default=None, ge=1, description="most calls of the model")
+    tokens: int | None = Field(default=None, ge=1, description="most tokens, estimated as bytes ÷ 4")
+    seconds: float | None = Field(default=None, gt=0, description="most seconds")
+
+
 class Options(_Parameters):
     """The parameters of every strategy; only those of the chosen one are read."""
 
+    auto: Auto = Field(default_factory=Auto)
     adaptive: Adaptive = Field(default_factory=Adaptive)
     topology: Topology = Field(default_factory=Topology)
     chain: Chain = Field(default_factory=Chain)
+    deep: Deep = Field(default_factory=Deep)

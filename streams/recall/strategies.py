@@ -1,6 +1,7 @@
-"""The strategies of recall by name: each a published method, all with the same question and result."""
+"""The strategies of recall by name: ours and the published methods, all with the same question and result."""
 
 from lamina.streams.recall.adaptive import adaptive
+from lamina.streams.recall.auto.strategy import auto
 from lamina.streams.recall.chain import chain
 from lamina.streams.recall.found import Asked, Found, Sources
 from lamina.streams.recall.options import Options, Strategy
@@ -27,6 +28,8 @@ async def recall(
         TablesUnavailable: the tables do not answer.
         EmbedderUnavailable: the strategy embeds more than the question, and the embedder does not answer.
     """
+    if strategy == "auto":
+        return await auto(asked, sources, options.auto)
     if strategy == "adaptive":
         return await adaptive(asked, sources, options.adaptive)
     if strategy == "topology":

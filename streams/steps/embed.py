@@ -1,9 +1,10 @@
-"""embed: one pass per turn over "previous turn + turn" gives the turn's and the exchange's vector."""
+"""embed: one pass per turn over "previous turn + turn": vectors of the turn, its exchange, its tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lamina.streams.codec import Vector
+from lamina.streams.late_interaction import TokenVectors
 from lamina.streams.metrics import TURNS
 from lamina.streams.records import Admitted, Embedded
 from lamina.streams.steps.ports import Ports
@@ -18,6 +19,8 @@ class EmbeddedTurn:
     """The turn, read in the light of the turn before it."""
     exchange: Vector | None
     """The exchange that the turn closes; None where it closes none."""
+    tokens: TokenVectors | None = None
+    """The turn's own tokens; None where the embedder gives none."""
 
 
 async def embed(batch: Sequence[Admitted], ports: Ports) -> list[EmbeddedTurn]:
@@ -29,12 +32,14 @@ async def embed(batch: Sequence[Admitted], ports: Ports) -> list[EmbeddedTurn]:
     vectors = await ports.embedder.embed_turns(
         [(each.previous.spoken if each.previous else None, each.unit.spoken) for each in batch]
     )
+    tokens = vectors.tokens or (None,) * len(batch)
     ports.metrics.count(TURNS, len(batch), step="embed", outcome="embedded")
     return [
         EmbeddedTurn(
             record=Embedded(unit=each.unit, previous=each.previous, reply=each.reply, after=each.after),
             dense=dense,
             exchange=exchange if each.reply else None,
+            tokens=own,
         )
-        for each, dense, exchange in zip(batch, vectors.turn, vectors.exchange, strict=True)
+        for each, dense, exchange, own in zip(batch, vectors.turn, vectors.exchange, tokens, strict=True)
     ]

@@ -5,14 +5,18 @@ crash leaves behind is still marked, and `sweep` picks it up with vectors recomp
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 
 from lamina.streams.codec import Vector
+from lamina.streams.late_interaction import TokenVectors
 from lamina.streams.metrics import INDEXED
 from lamina.streams.namespace import Namespace
-from lamina.streams.ports import Point, Transaction
+from lamina.streams.ports import Leaf, Point, Transaction
+from lamina.streams.recall.auto.traits import traits_of
 from lamina.streams.records import Unit
 from lamina.streams.steps.ports import Ports
+from lamina.streams.words import stems
 
 PAGE = 256
 """Units copied under one lock: to embed so many again takes a second or two, and every writer waits."""
@@ -21,13 +25,24 @@ NAMESPACES = 64
 """Namespaces locked together."""
 
 
-async def index(namespaces: Iterable[Namespace], vectors: Mapping[UUID, Vector], ports: Ports) -> int:
+Tokens = Mapping[UUID, TokenVectors]
+"""Of turns, by id."""
+
+
+async def index(
+    namespaces: Iterable[Namespace],
+    vectors: Mapping[UUID, Vector],
+    ports: Ports,
+    *,
+    tokens: Tokens = MappingProxyType({}),
+) -> int:
     """Copy every marked unit of the namespaces to the store and return how many were copied.
 
     Args:
         namespaces: whose units, in one transaction for up to `NAMESPACES` of them.
         vectors: vectors at hand by unit id; others are recomputed from the text.
         ports: the outside.
+        tokens: those of turns at hand; a turn that has its vector here and its tokens not is recomputed too.
 
     Raises:
         StoreUnavailable: the marks stay; calling again, or the sweeper, finishes the work.
@@ -35,14 +50,16 @@ async def index(namespaces: Iterable[Namespace], vectors: Mapping[UUID, Vector],
     copied = 0
     waiting = sorted(set(namespaces))
     while waiting:
-        count = await _copy(waiting[:NAMESPACES], vectors, ports)
+        count = await _copy(waiting[:NAMESPACES], vectors, tokens, ports)
         copied += count
         if count < PAGE:
             waiting = waiting[NAMESPACES:]
     return copied
 
 
-async def _copy(namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector], ports: Ports) -> int:
+async def _copy(
+    namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector], tokens: Tokens, ports: Ports
+) -> int:
     """Copy up to `PAGE` units of the namespaces; return how many there were."""
     async with ports.tables.transaction(namespaces) as tx:
         units: list[Unit] = []
@@ -52,10 +69,22 @@ async def _copy(namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector],
                 break
         shown = [unit for unit in units if unit.visible]
         hidden = [unit.id for unit in units if not unit.visible]
-        known = {**vectors, **await _recompute([u for u in shown if u.id not in vectors], tx, ports)}
+        has_tokens = ports.embedder.token_width > 0
+        lacking = [
+            unit
+            for unit in shown
+            if unit.id not in vectors or (has_tokens and unit.kind == "turn" and unit.id not in tokens)
+        ]
+        again, tokens_again = await _recompute(lacking, tx, ports)
         if shown:
             summaries = await _summaries(shown, ports)
-            await ports.store.upsert([_point(unit, known[unit.id], summaries.get(unit.id)) for unit in shown])
+            known, known_tokens = {**vectors, **again}, {**tokens, **tokens_again}
+            await ports.store.upsert(
+                [
+                    _point(unit, known[unit.id], summaries.get(unit.id), known_tokens.get(unit.id))
+                    for unit in shown
+                ]
+            )
             ports.metrics.count(INDEXED, len(shown), action="upsert")
         if hidden:
             await ports.store.delete(hidden)
@@ -64,7 +93,7 @@ async def _copy(namespaces: Sequence[Namespace], vectors: Mapping[UUID, Vector],
     return len(units)
 
 
-def _point(unit: Unit, dense: Vector, summary: Vector | None) -> Point:
+def _point(unit: Unit, dense: Vector, summary: Vector | None, tokens: TokenVectors | None) -> Point:
     return Point(
         id=unit.id,
         namespace=unit.namespace,
@@ -74,7 +103,12 @@ def _point(unit: Unit, dense: Vector, summary: Vector | None) -> Point:
         said_at=unit.said_at,
         dense=dense,
         summary=summary,
+        leaf=_leaf(unit, tokens) if unit.kind == "turn" else None,
     )
+
+
+def _leaf(turn: Unit, tokens: TokenVectors | None) -> Leaf:
+    return Leaf(turn.ordinal, stems(turn.spoken), traits_of(turn.text, turn.said_at), tokens)
 
 
 async def _summaries(units: Sequence[Unit], ports: Ports) -> dict[UUID, Vector]:
@@ -88,9 +122,12 @@ async def _summaries(units: Sequence[Unit], ports: Ports) -> dict[UUID, Vector]:
     return dict(zip(described, rows, strict=True))
 
 
-async def _recompute(units: Sequence[Unit], tx: Transaction, ports: Ports) -> dict[UUID, Vector]:
+async def _recompute(
+    units: Sequence[Unit], tx: Transaction, ports: Ports
+) -> tuple[dict[UUID, Vector], dict[UUID, TokenVectors]]:
     """Embed units again exactly as they were embedded first: a turn after its previous turn."""
     vectors: dict[UUID, Vector] = {}
+    tokens: dict[UUID, TokenVectors] = {}
     turns = [unit for unit in units if unit.kind == "turn"]
     if turns:
         pairs = []
@@ -99,11 +136,12 @@ async def _recompute(units: Sequence[Unit], tx: Transaction, ports: Ports) -> di
             pairs.append((before[0].spoken if before else None, turn.spoken))
         embedded = await ports.embedder.embed_turns(pairs)
         vectors.update(zip([turn.id for turn in turns], embedded.turn, strict=True))
+        tokens.update(zip([turn.id for turn in turns], embedded.tokens or (), strict=False))
     derived = [unit for unit in units if unit.kind != "turn"]
     if derived:
         rows = await ports.embedder.embed([unit.text for unit in derived])
         vectors.update(zip([unit.id for unit in derived], rows, strict=True))
-    return vectors
+    return vectors, tokens
 
 
 async def sweep(ports: Ports, *, limit: int = 64) -> int:

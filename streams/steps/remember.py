@@ -74,9 +74,10 @@ async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: Recurrenc
     kept = [each for each in unique if each.record.unit.status is not Status.GATED]
     namespaces = {each.record.unit.namespace for each in unique}
     vectors = {each.record.unit.id: each.dense for each in kept}
+    tokens = {each.record.unit.id: each.tokens for each in kept if each.tokens is not None}
     # What a crash left uncopied must be found as a neighbour, as it would have been without the crash.
     if await ports.tables.has_unindexed(namespaces):
-        await index(namespaces, vectors, ports)
+        await index(namespaces, vectors, ports, tokens=tokens)
     found = await _neighbours(kept, ports)
     done = Remembered()
     states: dict[Namespace, tuple[int, RecurrenceState]] = {}
@@ -95,7 +96,7 @@ async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: Recurrenc
     for namespace, (version, state) in states.items():
         cache.keep(namespace, version, state)
     _measure(done, ports)
-    await index(namespaces, vectors, ports)
+    await index(namespaces, vectors, ports, tokens=tokens)
     return done
 
 

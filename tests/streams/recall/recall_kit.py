@@ -8,9 +8,11 @@ import numpy as np
 
 from lamina.sinks.in_memory import InMemoryStore
 from lamina.streams.namespace import namespace_of
-from lamina.streams.ports import Point
+from lamina.streams.ports import Leaf, Point
+from lamina.streams.recall.auto.traits import traits_of
 from lamina.streams.recall.found import Asked, Filters, Sources
 from lamina.streams.records import Link, Status, Unit
+from lamina.streams.words import stems
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = namespace_of("t", "ada")
@@ -50,11 +52,16 @@ def at(cosine):
     return np.array([cosine, np.sqrt(1 - cosine**2), 0.0], np.float32)
 
 
+def leaf_of(turn):
+    return Leaf(turn.ordinal, stems(turn.spoken), traits_of(turn.text, turn.said_at))
+
+
 class Told:
     """An embedder that gives the vectors it was told, by text; it keeps what it was asked."""
 
     name = "told"
     dimension = 3
+    token_width = 0
 
     def __init__(self):
         self.vectors = {}
@@ -104,6 +111,7 @@ class Memory:
                     unit.speaker,
                     unit.said_at,
                     at(vector) if isinstance(vector, float) else np.asarray(vector, np.float32),
+                    leaf=leaf_of(unit) if unit.kind == "turn" else None,
                 )
                 for unit, vector in units
                 if vector is not None

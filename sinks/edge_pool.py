@@ -1,0 +1,169 @@
+"""Points, questions and pools as they cross the embedded store's socket.
+
+Numbers stand in a frame's block, one array after the other; the rest in its JSON.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lamina.streams.late_interaction import QuestionTokens, tokens_from_bytes, tokens_to_bytes
+from lamina.streams.namespace import Namespace
+from lamina.streams.ports import Leaf, Point, PoolQuery, Query
+from lamina.streams.recall.auto.pool import Pool
+from lamina.streams.recall.auto.traits import TRAITS
+
+_COLUMNS: Mapping[str, str] = {
+    "session": "<i4",
+    "ordinal": "<i4",
+    "speaker": "<i4",
+    "said_at": "<f8",
+    "cosine": "<f4",
+    "words": "<f4",
+    "info": "<f4",
+}
+"""The arrays of a pool with one number for each turn, and their types."""
+
+
+def payload_of(point: Point) -> dict[str, Any]:
+    """Return what the store keeps beside a point's vectors."""
+    payload: dict[str, Any] = {
+        "namespace": point.namespace,
+        "kind": point.kind,
+        "session": point.session,
+        "speaker": point.speaker,
+        "said_at": point.said_at.timestamp(),
+    }
+    leaf = point.leaf
+    if leaf is not None:
+        payload |= {"ordinal": leaf.ordinal, "stems": " ".join(leaf.stems), "traits": list(leaf.traits)}
+        if leaf.tokens is not None:
+            pieces, vectors = tokens_to_bytes(leaf.tokens)
+            payload["pieces"] = b64encode(pieces).decode()
+            payload["tokens"] = b64encode(vectors).decode()
+            payload["token_width"] = leaf.tokens.vectors.shape[1]
+    return payload
+
+
+def leaf_of(payload: Mapping[str, Any]) -> Leaf | None:
+    """Return the leaf in a payload; None where there is none."""
+    if "ordinal" not in payload:
+        return None
+    tokens = None
+    if "tokens" in payload:
+        pieces, vectors = b64decode(payload["pieces"]), b64decode(payload["tokens"])
+        tokens = tokens_from_bytes(pieces, vectors, payload["token_width"])
+    return Leaf(payload["ordinal"], tuple(payload["stems"].split()), tuple(payload["traits"]), tokens)
+
+
+def query_header(query: Query) -> dict[str, Any]:
+    """Return a query but for its vector."""
+    return {
+        "namespace": query.namespace,
+        "kinds": query.kinds,
+        "limit": query.limit,
+        "sessions": query.sessions,
+        "speakers": query.speakers,
+        "said_from": query.said_from and query.said_from.timestamp(),
+        "said_to": query.said_to and query.said_to.timestamp(),
+        "words_only": query.words_only,
+    }
+
+
+def question_to_frame(query: PoolQuery) -> tuple[dict[str, Any], bytes]:
+    """Return a question: its fields, and its vector before its tokens."""
+    fields: dict[str, Any] = {
+        "query": query_header(query.nearest),
+        "stems": query.stems,
+        "words": query.words,
+        "around": query.around,
+    }
+    block = query.nearest.dense.astype("<f4").tobytes()
+    if query.tokens is not None:
+        fields["pieces"] = query.tokens.pieces.tolist()
+        block += query.tokens.vectors.astype("<f4").tobytes()
+    return fields, block
+
+
+def question_from_frame(fields: Mapping[str, Any], block: bytes, dimension: int) -> PoolQuery:
+    """Read what `question_to_frame` wrote."""
+    asked = fields["query"]
+    numbers = np.frombuffer(block, "<f4")
+    tokens = None
+    if "pieces" in fields:
+        pieces = np.array(fields["pieces"], np.uint16)
+        width = (len(numbers) - dimension) // len(pieces) if len(pieces) else 1
+        tokens = QuestionTokens(pieces, numbers[dimension:].reshape(len(pieces), width))
+    nearest = Query(
+        namespace=Namespace(asked["namespace"]),
+        dense=numbers[:dimension],
+        kinds=tuple(asked["kinds"]),
+        limit=asked["limit"],
+        sessions=tuple(asked["sessions"]),
+        speakers=tuple(asked["speakers"]),
+        said_from=_moment(asked["said_from"]),
+        said_to=_moment(asked["said_to"]),
+        words_only=asked["words_only"],
+    )
+    return PoolQuery(nearest, tuple(fields["stems"]), tokens, fields["words"], fields["around"])
+
+
+def pool_to_frame(pool: Pool) -> tuple[dict[str, Any], bytes]:
+    """Return a pool."""
+    columns = [getattr(pool, name).astype(dtype) for name, dtype in _COLUMNS.items()]
+    tokens = [] if pool.similarity is None else [pool.similarity.astype("<f4"), pool.idf.astype("<f4")]
+    parts = [turn.bytes for turn in pool.ids]
+    parts += [column.tobytes() for column in (*columns, pool.traits, *tokens)]
+    fields = {
+        "n": len(pool),
+        "t": None if pool.similarity is None else len(pool.idf),
+        "speakers": pool.speakers,
+        "latest": pool.latest,
+    }
+    return fields, b"".join(parts)
+
+
+def pool_from_frame(fields: Mapping[str, Any], block: bytes) -> Pool:
+    """Read what `pool_to_frame` wrote."""
+    n, t = fields["n"], fields["t"]
+    reader = _Reader(block)
+    ids = reader.take("V16", n)
+    columns = {name: reader.take(dtype, n) for name, dtype in _COLUMNS.items()}
+    traits = reader.take("u1", n * len(TRAITS)).reshape(n, len(TRAITS))
+    similarity = None if t is None else reader.take("<f4", t * n).reshape(t, n)
+    return Pool(
+        ids=tuple(UUID(bytes=turn.tobytes()) for turn in ids),
+        **columns,
+        traits=traits,
+        similarity=similarity,
+        idf=reader.take("<f4", t or 0),
+        speakers=tuple(fields["speakers"]),
+        latest=fields["latest"],
+    )
+
+
+def hits_of(ranked: Sequence[tuple[str, float]]) -> list[tuple[UUID, float]]:
+    """Return ids and scores as `Shelf.pool` takes them."""
+    return [(UUID(point_id), score) for point_id, score in ranked]
+
+
+class _Reader:
+    """Reads one array after the other."""
+
+    def __init__(self, block: bytes) -> None:
+        self._block = block
+        self._at = 0
+
+    def take(self, dtype: str, count: int) -> NDArray[Any]:
+        array = np.frombuffer(self._block, dtype, count, self._at)
+        self._at += array.nbytes
+        return array
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

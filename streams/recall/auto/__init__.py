@@ -1,0 +1,1 @@
+"""The strategy `auto`: few features of each candidate turn, summed by weights that stand in one file."""
