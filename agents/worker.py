@@ -47,7 +47,8 @@ async def store_command(settings: Settings) -> list[str]:
         await asyncio.to_thread(writable, folder, "--data-dir and LAMINA_STORE")
     module = [sys.executable, "-P", "-m", "lamina.sinks.edge_child"]
     where = ["--socket", str(socket), "--data", str(data)]
-    return [*module, *where, "--dimension", str(embedder.dimension), "--model", embedder.name]
+    model = ["--dimension", str(embedder.dimension), "--model", embedder.name]
+    return [*module, *where, *model, "--cache-mb", str(settings.store_cache_mb)]
 
 
 async def mark_everything(settings: Settings) -> int:

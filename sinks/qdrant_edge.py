@@ -234,18 +234,19 @@ class EdgeStore:
                 )
 
 
-async def open_edge(data_dir: Path, embedder_name: str, dimension: int) -> EdgeStore:
+async def open_edge(data_dir: Path, embedder_name: str, dimension: int, *, cache_mb: int = 512) -> EdgeStore:
     """Start the store of a data folder as a child (`data_dir/store`) and connect to it.
 
     Call it from a loop in the main thread (`lamina.sinks.children.start_child` says why). The socket's path
-    stands in `data_dir/run/store.address`; the log is `data_dir/logs/store.log`.
+    stands in `data_dir/run/store.address`; the log is `data_dir/logs/store.log`. The child keeps the turns of
+    namespaces that were asked lately in at most `cache_mb` MB.
 
     Raises:
         WrongDimension: the folder's store was made with another embedder or dimension.
         Misconfigured: the child does not come up; the message holds its log.
         StoreUnavailable: the child ended again at once.
     """
-    launch = _Launch(data_dir)
+    launch = _Launch(data_dir, cache_mb)
     store = EdgeStore(launch.socket(), embedder_name, dimension, launch)
     try:
         await store.start()
@@ -272,6 +273,7 @@ class _Launch:
     """How the child of one data folder is started."""
 
     data_dir: Path
+    cache_mb: int
 
     def socket(self) -> Path:
         """Return where the child will listen: in the data folder, or in a short one made for it."""
@@ -287,6 +289,7 @@ class _Launch:
                 *(sys.executable, "-P", "-m", "lamina.sinks.edge_child"),
                 *("--socket", str(socket), "--data", str(self.data_dir / "store")),
                 *("--dimension", str(dimension), "--model", model),
+                *("--cache-mb", str(self.cache_mb)),
             ],
             name="store",
             data_dir=self.data_dir,

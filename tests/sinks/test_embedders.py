@@ -105,6 +105,28 @@ async def test_an_empty_text_has_a_vector(engine, open_embedder, empty):
         assert lengths(matrix) == pytest.approx(1, abs=1e-6)
 
 
+async def test_a_question_has_the_vector_of_its_text_and_tokens_as_long_as_promised(engine, open_embedder):
+    embedder = await open_embedder(engine)
+    for question in (PUPPY, "", "?!", "où est 猫?", "x" * 20_000):
+        asked = await embedder.embed_question(question)
+        [alone] = await embedder.embed([question])
+        assert asked.dense == pytest.approx(alone, abs=1e-6)
+        assert (asked.tokens is None) == (embedder.token_width == 0)
+        if asked.tokens is not None:
+            assert asked.tokens.vectors.shape == (len(asked.tokens.pieces), embedder.token_width)
+            assert lengths(asked.tokens.vectors) == pytest.approx(1, abs=1e-5)
+
+
+async def test_turns_have_tokens_where_the_engine_gives_them(engine, open_embedder):
+    embedder = await open_embedder(engine)
+    turns = await embedder.embed_turns([*CONVERSATION, (PUPPY, ""), (None, "?!")])
+    assert (turns.tokens is None) == (embedder.token_width == 0)
+    for own in turns.tokens or ():
+        assert own.vectors.shape[1] == embedder.token_width
+        assert sorted(set(own.pieces.tolist())) == own.pieces.tolist()
+        assert lengths(own.vectors.astype(np.float32)) == pytest.approx(127, abs=3)
+
+
 async def test_what_means_the_same_scores_above_what_does_not(engine, open_embedder):
     embedder = await open_embedder(engine)
     puppy, dog, report = await embedder.embed([PUPPY, DOG, REPORT])
@@ -363,6 +385,25 @@ async def test_a_reply_without_usable_vectors_is_asked_for_again(endpoint, open_
     endpoint.replies.append(Reply(200, {}, body))
     with pytest.raises(EmbedderUnavailable):
         await (await open_embedder("openai")).embed([PUPPY])
+
+
+async def test_tokens_are_of_the_turns_own_words_without_punctuation_in_the_light_of_the_turn_before(
+    open_embedder,
+):
+    embedder = await open_embedder("int8")
+    bare = await embedder.embed_turns([(None, "my puppy sleeps")])
+    marked, after = (
+        await embedder.embed_turns([(None, "My puppy sleeps!"), (REPORT, "my puppy sleeps")])
+    ).tokens
+    [own] = bare.tokens
+    assert len(own.vectors) == len(own.pieces) == 3
+    assert marked.pieces.tolist() == after.pieces.tolist() == own.pieces.tolist()
+    assert marked.vectors.shape == after.vectors.shape == (3, 128)
+    assert not np.array_equal(after.vectors, own.vectors)
+    asked = (await embedder.embed_question("Does the puppy sleep?")).tokens
+    [puppy] = set(own.pieces.tolist()) & set(asked.pieces.tolist())
+    cosines = asked.vectors @ own.vectors.T.astype(np.float32) / 127
+    assert cosines.max(axis=1).argmax() == asked.pieces.tolist().index(puppy)
 
 
 async def test_a_reply_that_trickles_in_ends_at_the_timeout(endpoint, open_embedder):

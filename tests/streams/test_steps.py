@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 from lamina.sinks.in_memory import FixedClock, HashEmbedder, InMemoryMetrics, InMemoryStore
@@ -18,7 +19,7 @@ from lamina.streams.identity import turn_id_from_message
 from lamina.streams.metrics import THETA_SIM, TURNS
 from lamina.streams.namespace import namespace_of
 from lamina.streams.placement import arrive
-from lamina.streams.ports import Query
+from lamina.streams.ports import PoolQuery, Query
 from lamina.streams.records import Placement, Status, Turn
 from lamina.streams.settings import Settings
 from lamina.streams.steps.embed import embed
@@ -134,10 +135,16 @@ async def test_a_store_that_was_away_after_the_commit_is_made_up_for(ports) -> N
 async def test_swept_vectors_are_those_that_were_first_computed(ports) -> None:
     await through(said(BEES, HONEY), ports)
     query = [Query(ADA, await vector(HONEY, ports), ("turn",), 5)]
-    before = await ports.store.search(query)
+    tokens = (await ports.embedder.embed_question(HONEY)).tokens
+    before, pool = await ports.store.search(query), await ports.store.pool(PoolQuery(query[0], (), tokens))
     await ports.tables.mark_for_index()
     assert await sweep(ports) == 2
     assert await ports.store.search(query) == before
+    again = await ports.store.pool(PoolQuery(query[0], (), tokens))
+    assert dict(zip(again.ids, again.similarity.T.tolist(), strict=True)) == dict(
+        zip(pool.ids, pool.similarity.T.tolist(), strict=True)
+    )
+    assert np.count_nonzero(pool.similarity)
 
 
 async def test_a_cached_state_is_dropped_when_another_worker_saved_one(ports) -> None:
