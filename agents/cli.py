@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from lamina.agents import cli_bench_basis, cli_bench_fusion, cli_bench_latency, cli_bench_qa, cli_journal
 from lamina.agents.cli_bench import bench
 from lamina.agents.cli_common import console, run, say, settings_of
-from lamina.agents.cli_journal import register
 from lamina.agents.connection import connected
 from lamina.agents.demo import demo
 from lamina.agents.doctor import examine
@@ -25,8 +25,10 @@ from lamina.agents.reference import write
 from lamina.agents.worker import Part, mark_everything, store_command, working
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Streaming long-term memory for agents.")
+for commands in (cli_bench_qa, cli_bench_fusion, cli_bench_basis, cli_bench_latency):
+    commands.register(bench)
 app.add_typer(bench, name="bench")
-register(app)
+cli_journal.register(app)
 
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the embedded system; default: your own.")]
 Port = Annotated[int | None, typer.Option(help="Port of the HTTP service; 0 takes a free one.")]

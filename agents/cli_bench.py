@@ -10,13 +10,17 @@ import orjson
 import typer
 from rich.console import Console, RenderableType
 
+from lamina.agents.cli_bench_page import Html, write_page
 from lamina.agents.cli_common import print_table, progress_on, run, settings_of
 from lamina.agents.folders import folders_of
 from lamina.agents.outside import open_embedder
 from lamina.bench.construction import Rig, build
+from lamina.bench.construction_page import construction_page
 from lamina.bench.gate import gate_tables, run_gate
 from lamina.bench.modes import MODES
+from lamina.bench.page import Page
 from lamina.bench.recall import Bench, measure_recall
+from lamina.bench.recall_page import recall_page
 from lamina.bench.recall_strategies import STRATEGIES
 from lamina.bench.recurrence import as_json, as_table, recurrence_table
 from lamina.bench.rehearsal import RehearsalModel
@@ -29,7 +33,9 @@ from lamina.streams.settings import Settings
 
 bench = typer.Typer(no_args_is_help=True, help="Measure; every figure is printed with what it was made from.")
 
-Data = Annotated[Path, typer.Option(help="Folder of LoCoMo conversations (*.json).", exists=True)]
+Data = Annotated[
+    Path, typer.Option(help="LoCoMo: a folder of conversations (*.json), or locomo10.json.", exists=True)
+]
 
 
 class Store(StrEnum):
@@ -76,6 +82,7 @@ def construction(
     modes: Annotated[str, typer.Option(help=f"Which, by comma: {', '.join(MODES)}.")] = ",".join(MODES),
     store: Annotated[Store, typer.Option(help="Vector store of every mode.")] = Store.EDGE,
     json: Json = None,
+    html: Html = None,
 ) -> None:
     """Show what building memory costs: units, edits, calls, tokens and seconds, mode beside mode."""
     settings = settings_of()
@@ -91,19 +98,25 @@ def construction(
                 report = await build(data, chosen, rig, tokenizer.name, progress)
         return report.tables(), report.json()
 
-    _show(measure, json)
+    _show(measure, json, html, construction_page)
 
 
 @bench.command()
 def recall(
-    data: Data,
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="LoCoMo (a folder of *.json, or locomo10.json) or a LongMemEval file.", exists=True
+        ),
+    ],
     strategies: Annotated[str, typer.Option(help=f"Which, by comma: {', '.join(STRATEGIES)}.")] = ",".join(
         STRATEGIES
     ),
     store: Annotated[Store, typer.Option(help="Vector store of the memories.")] = Store.MEMORY,
     json: Json = None,
+    html: Html = None,
 ) -> None:
-    """Show which turns each strategy finds, at turn level, with its tokens and time."""
+    """Show which turns (LoCoMo) or sessions (LongMemEval) each strategy finds, with its tokens and time."""
     # No cache: a question embedded for one strategy must cost the next one its time as well.
     settings = settings_of().model_copy(update={"embed_cache_texts": 0})
     chosen = [name for name in STRATEGIES if name in strategies.split(",")]
@@ -118,7 +131,7 @@ def recall(
                 )
         return report.tables(), report.json()
 
-    _show(measure, json)
+    _show(measure, json, html, recall_page)
 
 
 @asynccontextmanager
@@ -146,8 +159,15 @@ async def _embedder(settings: Settings) -> AsyncIterator[Embedder]:
         await embedder.close()
 
 
-def _show(measure: Measure, json: Path | None) -> None:
+def _show(
+    measure: Measure,
+    json: Path | None,
+    html: Path | None = None,
+    page_of: Callable[[dict[str, Any]], Page] | None = None,
+) -> None:
     table, figures = run(measure())
     print_table(table)
     if json is not None:
         json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
+    if html is not None and page_of is not None:
+        write_page(page_of(figures), html)

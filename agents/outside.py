@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from lamina.agents.folders import Folders, writable
 from lamina.agents.guard import Guard
 from lamina.query.app import build_api, nothing_more
+from lamina.query.chat_upstream import Upstream, open_upstream
 from lamina.query.service import Readiness
 from lamina.sinks.dead_letters import DeadLetters
 from lamina.sinks.embed_onnx import open_onnx_embedder
@@ -23,7 +24,9 @@ from lamina.sinks.system_clock import SystemClock
 from lamina.sinks.tables import open_tables
 from lamina.streams.engine import Engine
 from lamina.streams.errors import Fatal
+from lamina.streams.llm import Reader
 from lamina.streams.ports import Clock, Embedder, Metrics, Publisher, Tables, VectorStore
+from lamina.streams.recall.deep.sandbox import Sandbox
 from lamina.streams.settings import Settings
 from lamina.streams.steps.ports import Ports
 
@@ -37,6 +40,12 @@ class Outside:
     guard: Guard
     metrics: PrometheusMetrics
     bootstrap: str | None
+    reader: Reader | None
+    """The chat model that answers; None: by rules."""
+    upstream: Upstream | None
+    """What the chat proxy passes to; None: no proxy."""
+    sandbox: Sandbox | None
+    """Runs the programs of `deep`; None without a chat model."""
 
 
 @asynccontextmanager
@@ -75,9 +84,13 @@ async def outside(
             settings=settings,
             stop=stop,
         )
-        engine = await _engine(settings, tables, clock, metrics, stack)
+        engine, reader = _models(settings, tables, clock, metrics, stack)
         ports = Ports(settings, tables, store, embedder, engine, clock, metrics)
-        yield Outside(ports, publisher, guard, metrics, bootstrap)
+        upstream = open_upstream(settings)
+        if upstream is not None:
+            stack.push_async_callback(upstream.close)
+        sandbox = await _sandbox(settings, stack)
+        yield Outside(ports, publisher, guard, metrics, bootstrap, reader, upstream, sandbox)
 
 
 def api_of(doors: Outside, *, readiness: Readiness = nothing_more, accept_rows: bool = False) -> FastAPI:
@@ -93,6 +106,9 @@ def api_of(doors: Outside, *, readiness: Readiness = nothing_more, accept_rows: 
         exposition=doors.metrics.exposition,
         readiness=readiness,
         accept_rows=accept_rows,
+        reader=doors.reader,
+        upstream=doors.upstream,
+        sandbox=doors.sandbox,
     )
 
 
@@ -111,24 +127,37 @@ async def open_embedder(settings: Settings, cache: Path, metrics: Metrics) -> Em
     return await open_onnx_embedder(settings, cache, metrics)
 
 
-async def _engine(
+def _models(
     settings: Settings, tables: Tables, clock: Clock, metrics: Metrics, stack: AsyncExitStack
-) -> Engine:
-    """Open what consolidates: the chat model that the settings name, else rules."""
+) -> tuple[Engine, Reader | None]:
+    """Open what consolidates and what answers: the chat model that the settings name, else rules."""
     if not settings.llm_model:
-        return ExtractiveEngine()
+        return ExtractiveEngine(), None
     from lamina.sinks.llm_openai import open_openai_model  # noqa: PLC0415  # as for the embedder
     from lamina.sinks.llm_prompted import PromptedEngine  # noqa: PLC0415
+    from lamina.sinks.reader import open_reader  # noqa: PLC0415
     from lamina.sinks.replies import asking  # noqa: PLC0415
 
     model = open_openai_model(settings, metrics)
     stack.push_async_callback(model.close)
     asks = asking(model, tables, clock, metrics, settings)
-    return PromptedEngine(asks, model.name, settings.episodic)
+    engine = PromptedEngine(asks, model.name, settings.episodic)
+    return engine, open_reader(model, tables, clock, settings)
+
+
+async def _sandbox(settings: Settings, stack: AsyncExitStack) -> Sandbox | None:
+    """Open what runs the programs of `deep`, where there is a model to write them."""
+    if not settings.llm_model:
+        return None
+    from lamina.sinks.sandbox import open_sandbox  # noqa: PLC0415  # as for the embedder
+
+    sandbox = await open_sandbox(settings)
+    stack.push_async_callback(sandbox.close)
+    return sandbox
 
 
 async def _store(settings: Settings, data: Path, embedder: Embedder) -> VectorStore:
     if settings.store:
         return await connect_edge(Path(settings.store), embedder.name, embedder.dimension)
     await asyncio.to_thread(writable, data, "--data-dir (LAMINA_DATA_DIR)")
-    return await open_edge(data, embedder.name, embedder.dimension)
+    return await open_edge(data, embedder.name, embedder.dimension, cache_mb=settings.store_cache_mb)

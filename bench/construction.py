@@ -17,9 +17,10 @@ from rich.progress import Progress
 
 from lamina.bench.construction_figures import Figures, figures_of
 from lamina.bench.construction_report import Report
+from lamina.bench.conversation import Conversation
 from lamina.bench.counted import CountedModel
 from lamina.bench.faithful import Described, Extracted
-from lamina.bench.locomo import Conversation, load_locomo
+from lamina.bench.locomo import load_locomo
 from lamina.bench.modes import Mode
 from lamina.bench.rehearsal import RehearsalModel
 from lamina.bench.replay import Take, namespace_for, placements_of, replay

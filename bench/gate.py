@@ -20,7 +20,8 @@ import orjson
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from lamina.bench.locomo import Conversation, load_locomo
+from lamina.bench.conversation import Conversation
+from lamina.bench.locomo import ANSWERABLE, load_locomo
 from lamina.streams.gate import (
     GatePolicy,
     Similarity,
@@ -179,7 +180,7 @@ def locomo_sessions(conversation: Conversation) -> list[list[Judgeable]]:
         if row["conversation"] == conversation.id
     }
     subset = "LoCoMo, tuning" if conversation.id in TUNING else "LoCoMo, held out"
-    evidence = conversation.evidence()
+    evidence = conversation.evidence(ANSWERABLE)
     return [
         [
             Judgeable(

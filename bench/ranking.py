@@ -26,6 +26,11 @@ def hit(ranked: Sequence[T], evidence: Collection[T], k: int) -> float:
     return float(not set(evidence).isdisjoint(ranked[:k]))
 
 
+def recall_all(ranked: Sequence[T], evidence: Collection[T], k: int) -> float:
+    """Return 1 where all the evidence is among the first k, else 0."""
+    return float(bool(evidence) and set(evidence) <= set(ranked[:k]))
+
+
 def ndcg(ranked: Sequence[T], evidence: Collection[T], k: int) -> float:
     """Return DCG@k with gain 1 and discount 1/log2(rank + 1), over that of the ideal ranking.
 

@@ -1,10 +1,11 @@
-"""Which turns recall finds: every strategy over the same memories of LoCoMo, question by question.
+"""What recall finds: every strategy over the same memories of a data set, question by question.
 
 Each conversation is remembered once, by the pipeline's own steps and the extractive engine; no language
-model is called. What is counted is defined in `lamina.bench.recall_report`.
+model is called. What is counted is defined in `lamina.bench.recall_report` for LoCoMo, whose evidence is
+turns, and in `lamina.bench.recall_sessions` for LongMemEval, whose evidence is sessions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -12,14 +13,18 @@ from time import perf_counter
 from rich.progress import Progress
 
 from lamina.bench.construction import machine
-from lamina.bench.locomo import Conversation, LocomoQuestion, load_locomo
+from lamina.bench.conversation import Conversation, Dataset, Level, Question
+from lamina.bench.dataset import load
+from lamina.bench.longmemeval import ABSTENTION
 from lamina.bench.ranking import distinct
 from lamina.bench.recall_memory import Memory, remembered
 from lamina.bench.recall_report import DEPTH, Asked, Report
+from lamina.bench.recall_sessions import SessionReport
 from lamina.bench.recall_strategies import STRATEGIES, Ask
 from lamina.streams.ports import Embedder
 from lamina.streams.recall.context import pack
 from lamina.streams.recall.found import Found
+from lamina.streams.records import Unit
 from lamina.streams.settings import Settings
 
 WARMING = 3
@@ -38,20 +43,23 @@ class Bench:
     edge: bool
 
 
-async def measure_recall(data: Path, names: Sequence[str], bench: Bench, progress: Progress) -> Report:
+async def measure_recall(
+    data: Path, names: Sequence[str], bench: Bench, progress: Progress
+) -> Report | SessionReport:
     """Ask every question of every conversation with each strategy.
 
     Args:
-        data: folder of LoCoMo's JSON files.
+        data: LoCoMo, as a folder or a file, or a file of LongMemEval.
         names: of the strategies, as in `STRATEGIES`.
         bench: with what.
         progress: gets a bar of turns, then of questions.
 
     Raises:
-        Misconfigured: the folder holds no LoCoMo conversation.
+        Misconfigured: it is neither.
         EmbedderUnavailable: the engine does not answer.
     """
-    conversations = load_locomo(data)
+    dataset = load(data)
+    conversations = _asked_of(dataset)
     remembering = progress.add_task("remember", total=sum(len(each.turns) for each in conversations))
     asking = progress.add_task("ask", total=len(names) * sum(len(each.questions) for each in conversations))
     asked: list[Asked] = []
@@ -64,8 +72,11 @@ async def measure_recall(data: Path, names: Sequence[str], bench: Bench, progres
             told=lambda turns: progress.advance(remembering, turns),
         ) as memory:
             for name in names:
-                asked += await _ask_all(conversation, name, memory, told=lambda: progress.advance(asking))
-    return Report(
+                asked += await _ask_all(
+                    conversation, name, memory, dataset.level, told=lambda: progress.advance(asking)
+                )
+    report = SessionReport if dataset.level == "session" else Report
+    return report(
         asked=tuple(asked),
         strategies={name: STRATEGIES[name].says for name in names},
         conversations=tuple(each.id for each in conversations),
@@ -78,30 +89,32 @@ async def measure_recall(data: Path, names: Sequence[str], bench: Bench, progres
 
 
 async def _ask_all(
-    conversation: Conversation, name: str, memory: Memory, told: Callable[[], None]
+    conversation: Conversation, name: str, memory: Memory, level: Level, told: Callable[[], None]
 ) -> list[Asked]:
     ask = await STRATEGIES[name].over(memory)
     for question in conversation.questions[:WARMING]:
         await ask(question.text)
     asked: list[Asked] = []
     for question in conversation.questions:
-        asked.append(await _ask(conversation.id, name, question, ask, memory))
+        found, seconds = await _timed(ask, question)
+        asked.append(
+            Asked(
+                conversation=conversation.id,
+                strategy=name,
+                question=question,
+                ranked=turns_of(found, memory) if level == "turn" else sessions_of(found, memory),
+                tokens=pack(found, UNLIMITED).tokens,
+                seconds=seconds,
+            )
+        )
         told()
     return asked
 
 
-async def _ask(conversation: str, strategy: str, question: LocomoQuestion, ask: Ask, memory: Memory) -> Asked:
+async def _timed(ask: Ask, question: Question) -> tuple[Sequence[Found], float]:
     begun = perf_counter()
     found = await ask(question.text)
-    seconds = perf_counter() - begun
-    return Asked(
-        conversation=conversation,
-        strategy=strategy,
-        question=question,
-        ranked=turns_of(found, memory),
-        tokens=pack(found, UNLIMITED).tokens,
-        seconds=seconds,
-    )
+    return found, perf_counter() - begun
 
 
 def turns_of(found: Sequence[Found], memory: Memory) -> tuple[str, ...]:
@@ -110,10 +123,27 @@ def turns_of(found: Sequence[Found], memory: Memory) -> tuple[str, ...]:
     A turn stands for itself: the other turn of its exchange is shown to the reader, but was not what was
     found. Another unit stands for its evidence turns, in time order.
     """
-    turns = (
-        memory.names[turn.id]
+    return distinct((memory.names[turn.id] for turn in _stands_for(found, memory)), DEPTH)
+
+
+def sessions_of(found: Sequence[Found], memory: Memory) -> tuple[str, ...]:
+    """Return the first `DEPTH` distinct sessions of the turns that results stand for, by their names."""
+    return distinct((turn.session for turn in _stands_for(found, memory)), DEPTH)
+
+
+def _stands_for(found: Sequence[Found], memory: Memory) -> Iterator[Unit]:
+    return (
+        turn
         for one in found
         for turn in ((one.unit,) if one.unit.kind == "turn" else one.turns)
         if turn.id in memory.names
     )
-    return distinct(turns, DEPTH)
+
+
+def _asked_of(dataset: Dataset) -> list[Conversation]:
+    """Return the conversations of which anything can be found: what was never said cannot be."""
+    return [
+        each
+        for each in dataset.conversations
+        if any(question.category != ABSTENTION for question in each.questions)
+    ]

@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
 
-from lamina.bench.locomo import Conversation
+from lamina.bench.conversation import Conversation
 from lamina.bench.replay import namespace_for, placements_of, replay
 from lamina.sinks.in_memory import FixedClock, InMemoryMetrics, InMemoryStore
 from lamina.sinks.llm_extractive import ExtractiveEngine
@@ -37,6 +38,8 @@ class Memory:
     """Every turn that was said, gated ones too, in order: what the plain baselines rank."""
     names: Mapping[UUID, str]
     """The data set's names of the turns, by id."""
+    asked_at: datetime
+    """When the questions are asked: what the data set says, else the time of the last turn."""
 
 
 @asynccontextmanager
@@ -93,4 +96,7 @@ async def _memory(conversation: Conversation, ports: Ports) -> Memory:
     names = {turn_id_from_message(namespace, turn.id): turn.id for turn in conversation.turns}
     units = await ports.tables.units(namespace, names.keys())
     turns = tuple(sorted(units.values(), key=lambda unit: unit.position))
-    return Memory(namespace, ports.tables, ports.store, ports.embedder, ports.settings, turns, names)
+    asked_at = conversation.asked_at or turns[-1].said_at
+    return Memory(
+        namespace, ports.tables, ports.store, ports.embedder, ports.settings, turns, names, asked_at
+    )

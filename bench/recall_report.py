@@ -9,7 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from lamina.bench.locomo import ANSWERABLE, LocomoQuestion
+from lamina.bench.conversation import Question
+from lamina.bench.locomo import ANSWERABLE
 from lamina.bench.ranking import distinct, hit, ndcg, recall
 
 DEPTH = 10
@@ -46,7 +47,7 @@ class Asked:
 
     conversation: str
     strategy: str
-    question: LocomoQuestion
+    question: Question
     ranked: tuple[str, ...]
     """The first distinct turns, best first, at most `DEPTH`."""
     tokens: int

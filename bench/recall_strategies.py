@@ -57,17 +57,16 @@ async def _dense(memory: Memory) -> Ask:
 
 
 def _by_service(name: Name) -> Callable[[Memory], Awaitable[Ask]]:
-    """Ask as the service does, with the budgets of the settings, when the last turn was said."""
+    """Ask as the service does, with the budgets of the settings, at the time the questions were asked."""
 
     async def over(memory: Memory) -> Ask:
         settings = memory.settings
         budget = Budget(settings.k_sub, settings.k_epi, settings.k_sem)
         sources = Sources(memory.store, memory.tables, memory.embedder)
-        at = memory.turns[-1].said_at
 
         async def ask(question: str) -> list[Found]:
-            vectors = await memory.embedder.embed([question])
-            asked = Asked(question, vectors[0], memory.namespace, at)
+            vectors = await memory.embedder.embed_question(question)
+            asked = Asked(question, vectors.dense, memory.namespace, memory.asked_at, tokens=vectors.tokens)
             return await recall(name, asked, sources, budget=budget, options=Options())
 
         return ask
@@ -86,6 +85,7 @@ def _best(turns: Sequence[Unit], scores: NDArray[np.float64]) -> list[Found]:
 
 
 _SAYS: Mapping[Name, str] = {
+    "auto": "ours: late interaction, words and context, fused by fitted weights",
     "tiers": "RecMem §3.5: exchanges, episodes and facts by cosine, a budget each",
     "adaptive": "SimpleMem §2.3: cosine and BM25 under hard constraints, as deep as the question is complex",
     "topology": "All-Mem §3.4: anchors on the visible surface, expanded along typed links",

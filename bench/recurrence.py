@@ -12,11 +12,12 @@ from typing import Any
 
 from rich.table import Table
 
-from lamina.bench.locomo import Conversation, load_locomo
+from lamina.bench.conversation import Conversation
+from lamina.bench.locomo import load_locomo
 from lamina.sinks.in_memory import FixedClock, InMemoryMetrics, InMemoryStore
 from lamina.sinks.llm_extractive import ExtractiveEngine
 from lamina.sinks.tables import open_tables
-from lamina.streams.conversations import LocomoTurn
+from lamina.streams.conversations import DialogueTurn
 from lamina.streams.count import CountPolicy, RecurrenceState
 from lamina.streams.identity import turn_id_from_message
 from lamina.streams.namespace import Namespace, namespace_of
@@ -95,7 +96,7 @@ async def _exchanges(conversation: Conversation, embedder: Embedder, settings: S
     return exchanges
 
 
-def _placed(turn: LocomoTurn, namespace: Namespace) -> Placement:
+def _placed(turn: DialogueTurn, namespace: Namespace) -> Placement:
     said = Turn(content=turn.text, name=turn.speaker, timestamp=turn.said_at, run_id=turn.session)
     identity = turn_id_from_message(namespace, turn.id)
     return arrive(namespace, said, fallback_id=identity, received_at=turn.said_at)

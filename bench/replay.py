@@ -7,14 +7,14 @@ so that idle time is event time, and at the end everything that waits is made du
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
-from lamina.bench.locomo import Conversation
+from lamina.bench.conversation import Conversation
 from lamina.sinks.in_memory import FixedClock
 from lamina.streams.facts import replaces
 from lamina.streams.flow import carry_out_commands
 from lamina.streams.identity import turn_id_from_message
 from lamina.streams.namespace import Namespace, namespace_of
 from lamina.streams.placement import arrive
-from lamina.streams.records import Placement, Turn
+from lamina.streams.records import Placement, Role, Turn
 from lamina.streams.steps.buffer import issue_idle_buffers
 from lamina.streams.steps.ports import Ports
 from lamina.streams.steps.remember import ripen
@@ -39,12 +39,23 @@ def placements_of(conversation: Conversation) -> list[Placement]:
     return [
         arrive(
             namespace,
-            Turn(content=turn.text, name=turn.speaker, timestamp=turn.said_at, run_id=turn.session),
+            Turn(
+                role=_role(turn.speaker),
+                content=turn.text,
+                name=turn.speaker,
+                timestamp=turn.said_at,
+                run_id=turn.session,
+            ),
             fallback_id=turn_id_from_message(namespace, turn.id),
             received_at=turn.said_at,
         )
         for turn in conversation.turns
     ]
+
+
+def _role(speaker: str) -> Role:
+    """Return the role of a speaker; a chat with an assistant names its speakers by their roles."""
+    return "assistant" if speaker == "assistant" else "user"
 
 
 async def replay(

@@ -7,6 +7,9 @@ from time import perf_counter
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lamina.query.answer import answer_routes
+from lamina.query.chat import chat_routes
+from lamina.query.chat_upstream import Upstream
 from lamina.query.errors import add_error_handlers
 from lamina.query.events import event_routes
 from lamina.query.health import health_routes
@@ -17,6 +20,7 @@ from lamina.query.service import Exposition, Readiness, Service
 from lamina.streams.llm import Reader
 from lamina.streams.metrics import REQUEST_SECONDS
 from lamina.streams.ports import Clock, Embedder, Metrics, Publisher, Tables, VectorStore
+from lamina.streams.recall.deep.sandbox import Sandbox
 from lamina.streams.settings import Settings
 
 DESCRIPTION = """Streaming long-term memory for LLM agents.
@@ -43,6 +47,8 @@ def build_api(
     readiness: Readiness = nothing_more,
     accept_rows: bool = False,
     reader: Reader | None = None,
+    upstream: Upstream | None = None,
+    sandbox: Sandbox | None = None,
 ) -> FastAPI:
     """Build the service.
 
@@ -58,6 +64,8 @@ def build_api(
         readiness: further checks of `/health/ready`, such as lag and the broker.
         accept_rows: place accepted turns in the tables before they are published (the embedded system).
         reader: the chat model that answers; None: by rules.
+        upstream: the endpoint behind the chat proxy; None: no proxy.
+        sandbox: runs the programs of `deep`; None: the strategy is refused.
     """
     api = FastAPI(
         title="Lamina",
@@ -78,11 +86,14 @@ def build_api(
         readiness,
         accept_rows,
         reader,
+        upstream,
+        sandbox,
     )
     api.add_middleware(_Timed, metrics=metrics)
     add_error_handlers(api)
-    for routes in (recall_routes(), memory_routes(), event_routes()):
+    for routes in (recall_routes(), answer_routes(), memory_routes(), event_routes()):
         api.include_router(routes, responses=_PROBLEMS)
+    api.include_router(chat_routes())
     api.include_router(health_routes())
     return api
 

@@ -22,7 +22,7 @@ def tenant_for(key: str, keys: dict[str, str]) -> str | None:
     return found
 
 
-def _authenticate(
+async def _authenticate(  # async, or FastAPI would call it in a thread
     doors: Doors,
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],
     header: Annotated[str | None, Security(_HEADER)],

@@ -9,13 +9,17 @@ from uuid import UUID
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from lamina.query.models import Accepted, AnswerResponse, ContextResponse, EventState, Problem, SearchResponse
+from lamina.query.answer_models import AnswerResponse, ContextResponse
+from lamina.query.models import Accepted, EventState, Problem, SearchResponse
 
 M = TypeVar("M", bound=BaseModel)
 
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 0.5
 PAUSE_GROWTH = 1.5
+REPLY_SECONDS = 60.0
+ANSWER_SECONDS = 900.0
+"""Of an answer: a chat model may be asked many times for it, and each may take a minute."""
 
 
 class ServiceError(Exception):
@@ -33,7 +37,7 @@ class ServiceError(Exception):
     @property
     def transient(self) -> bool:
         """Whether the same request may succeed later."""
-        return self.status is None or self.status == httpx.codes.SERVICE_UNAVAILABLE
+        return self.status in {None, httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE}
 
 
 class Client:
@@ -43,7 +47,9 @@ class Client:
         self, base_url: str, *, api_key: str | None = None, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-        self._http = httpx.AsyncClient(base_url=base_url, headers=headers, timeout=60.0, transport=transport)
+        self._http = httpx.AsyncClient(
+            base_url=base_url, headers=headers, timeout=REPLY_SECONDS, transport=transport
+        )
 
     async def __aenter__(self) -> Self:
         """Return the client itself."""
@@ -136,14 +142,20 @@ class Client:
 
     async def answer(self, query: str, user_id: str, **options: Any) -> AnswerResponse:
         """Answer a question from memory; the options are those of `POST /v1/answer`."""
-        return await self._call(
-            AnswerResponse, "POST", "/v1/answer", {"query": query, "user_id": user_id, **options}
-        )
+        body = {"query": query, "user_id": user_id, **options}
+        return await self._call(AnswerResponse, "POST", "/v1/answer", body, ANSWER_SECONDS)
 
-    async def _call(self, kind: type[M], method: str, path: str, body: Mapping[str, Any] | None = None) -> M:
+    async def _call(
+        self,
+        kind: type[M],
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        timeout_seconds: float = REPLY_SECONDS,
+    ) -> M:
         given = None if body is None else {name: value for name, value in body.items() if value is not None}
         try:
-            response = await self._http.request(method, path, json=given)
+            response = await self._http.request(method, path, json=given, timeout=timeout_seconds)
         except httpx.HTTPError as exc:
             where = self._http.base_url
             raise ServiceError(

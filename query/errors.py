@@ -1,7 +1,9 @@
 """Every fault as an HTTP answer of one shape: `Problem`.
 
-A `Transient` fault is 503 with `Retry-After`, a `Rejected` one 422, a `Fatal` one 500; what the doors refuse
-on their own (`Refused`) carries its status. Of an unknown fault the caller learns only that it happened.
+A `Transient` fault is 503 with `Retry-After`, a `Rejected` one 422, a `Fatal` one 500; a spent budget of
+tokens is 429, and a reply of the language model that cannot be read 502, which no change of the request
+mends. What the doors refuse on their own (`Refused`) carries its status. Of an unknown fault the caller
+learns only that it happened.
 """
 
 import math
@@ -12,10 +14,20 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from lamina.query.models import FieldProblem, Problem
-from lamina.streams.errors import LaminaError, Rejected, Transient
+from lamina.streams.errors import BudgetSpent, LaminaError, Rejected, Transient, UnusableReply
 
 RETRY_AFTER_SECONDS = 1.0
 """Where a dependency does not say how long it will be away."""
+
+PROBLEMS_OF_MODELS: dict[int | str, dict[str, object]] = {
+    429: {
+        "model": Problem,
+        "description": "The tenant's tokens of this window are spent; ask again in the next, or by rules",
+        "headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}},
+    },
+    502: {"model": Problem, "description": "The language model's reply cannot be read"},
+}
+"""What routes that ask a language model may answer beside the rest."""
 
 _REASONS = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
 
@@ -87,7 +99,11 @@ async def _fault(_: Request, error: Exception) -> Response:
     assert isinstance(error, LaminaError)  # noqa: S101 - registered for this class alone
     if isinstance(error, Transient):
         seconds = math.ceil(error.retry_after or RETRY_AFTER_SECONDS)
-        return problem(503, error.reason, str(error), headers={"Retry-After": str(seconds)})
+        status = 429 if isinstance(error, BudgetSpent) else 503
+        return problem(status, error.reason, str(error), headers={"Retry-After": str(seconds)})
+    if isinstance(error, UnusableReply):
+        sentence = f"the language model's reply cannot be read: {error}"
+        return problem(502, error.reason, sentence)
     if isinstance(error, Rejected):
         return problem(422, error.reason, str(error))
     return problem(500, error.reason, str(error))

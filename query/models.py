@@ -12,6 +12,7 @@ import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictInt,
@@ -104,13 +105,24 @@ def _bounded(options: Options) -> Options:
     return options
 
 
+def _not_to_answer(name: object) -> object:
+    if name == "deep":
+        raise ValueError("`deep` answers a question and gives no list of memories: ask POST /v1/answer")
+    return name
+
+
 Chosen = Annotated[
     Strategy,
+    BeforeValidator(_not_to_answer),
     Field(
         description="`tiers`: exchanges, episodes, facts (RecMem §3.5); `adaptive`: as deep as the question "
         "is complex (SimpleMem §2.3); `topology`: along links to what is archived (All-Mem §3.4); `chain`: "
         "turns that lead to each other (Chain-of-Memory §3.2)"
     ),
+]
+Answering = Annotated[
+    Strategy | Literal["deep"],
+    Field(description="as for a search; or `deep`: the model reads the history by programs (RLM-Memory §4)"),
 ]
 Parameters = Annotated[
     Options, AfterValidator(_bounded), Field(description="of the chosen strategy, beside its defaults")
@@ -264,85 +276,6 @@ class SearchResponse(BaseModel):
     strategy: Strategy
     results: list[Result]
     timings: dict[str, float] | None = Field(default=None, description="milliseconds by stage")
-
-
-class ChatMessage(Request):
-    """A message of the conversation that context is wanted for."""
-
-    role: Role
-    content: str
-    name: Name | None = None
-
-
-class ContextRequest(Request):
-    """A request for one block of memories to put into a prompt."""
-
-    query: Question | None = None
-    messages: list[ChatMessage] | None = Field(
-        default=None,
-        min_length=1,
-        max_length=MAX_MESSAGES,
-        description="instead of a query: the last message of the user is taken, cut at 32,768 characters",
-    )
-    user_id: UserId
-    max_tokens: StrictInt = Field(
-        default=1000, ge=1, le=MAX_CONTEXT_TOKENS, description="most tokens, estimated as UTF-8 bytes ÷ 4"
-    )
-    strategy: Chosen = "tiers"
-    as_of: AsOf = None
-
-    @model_validator(mode="after")
-    def _one_question(self) -> "ContextRequest":
-        if (self.query is None) == (self.messages is None):
-            raise ValueError("send either query or messages")
-        if not self.question.strip():
-            raise ValueError("messages hold no text to search with")
-        return self
-
-    @property
-    def question(self) -> str:
-        """What to search with."""
-        if self.query is not None:
-            return self.query
-        messages = self.messages or []
-        said = [message.content for message in messages if message.role == "user"]
-        return (said or [messages[-1].content])[-1][:MAX_QUERY_CHARACTERS]
-
-
-class Citation(BaseModel):
-    """A memory that the block cites."""
-
-    id: UUID
-    kind: str
-    speaker: str
-    said_at: datetime
-
-
-class ContextResponse(BaseModel):
-    """One prompt-ready block."""
-
-    context: str = Field(description="one memory a line, each cited as `[date · speaker · id]`")
-    citations: list[Citation] = Field(description="the memories of the block, in its order")
-    tokens: int = Field(description="its size, estimated as UTF-8 bytes ÷ 4")
-
-
-class Ask(Request):
-    """A question to be answered from memory."""
-
-    query: Question
-    user_id: UserId
-    strategy: Chosen = "tiers"
-    as_of: AsOf = None
-    top_k: StrictInt | None = Field(default=None, ge=1, description="most memories to answer from")
-
-
-class AnswerResponse(BaseModel):
-    """An answer and what it rests on."""
-
-    answer: str
-    grounded: bool = Field(description="false: memory does not hold an answer, and the text says so")
-    engine: str = Field(description="what wrote the answer")
-    evidence: list[Said]
 
 
 class Memory(BaseModel):

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from lamina.query.chat_upstream import Upstream
 from lamina.streams.llm import Reader
 from lamina.streams.ports import Clock, Embedder, Metrics, Publisher, Tables, VectorStore
+from lamina.streams.recall.deep.sandbox import Sandbox
 from lamina.streams.settings import Settings
 
 Readiness = Callable[[], Awaitable[Mapping[str, str | bool]]]
@@ -34,9 +36,13 @@ class Service:
     """Whether turns are placed in the tables before they are published (the embedded system)."""
     reader: Reader | None = None
     """The chat model that answers; None: by rules (extractive)."""
+    upstream: Upstream | None = None
+    """What the chat proxy passes to; None: there is no proxy."""
+    sandbox: Sandbox | None = None
+    """Runs the programs of `deep`; None where there is no model to write them."""
 
 
-def _service_of(request: Request) -> Service:
+async def _service_of(request: Request) -> Service:  # async, or FastAPI would call it in a thread
     service: Service = request.app.state.service
     return service
 

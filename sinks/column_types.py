@@ -35,7 +35,7 @@ class Moment(TypeDecorator[datetime]):
 
     def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         """Return the time in UTC."""
-        return None if value is None else _EPOCH + timedelta(microseconds=value)
+        return None if value is None else moment_of(value)
 
 
 class Verbatim(TypeDecorator[str]):
@@ -56,10 +56,20 @@ class Verbatim(TypeDecorator[str]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """Return the text as it was."""
-        if value is None or _ESCAPE not in value:
-            return value
-        # Between two escaped escapes only escaped NULs can stand: splitting first keeps them apart.
-        return _ESCAPE.join(part.replace(_ESCAPE + "0", _NUL) for part in value.split(_ESCAPE * 2))
+        return None if value is None else verbatim_of(value)
+
+
+def moment_of(microseconds: int) -> datetime:
+    """Return the time that `Moment` stored, in UTC."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def verbatim_of(stored: str) -> str:
+    """Return the text that `Verbatim` stored."""
+    if _ESCAPE not in stored:
+        return stored
+    # Between two escaped escapes only escaped NULs can stand: splitting first keeps them apart.
+    return _ESCAPE.join(part.replace(_ESCAPE + "0", _NUL) for part in stored.split(_ESCAPE * 2))
 
 
 class Json(TypeDecorator[Any]):

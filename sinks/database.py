@@ -4,20 +4,24 @@ SQLite runs in WAL mode, so readers never wait for a writer, with `synchronous=F
 after the log is on the disk, so what was accepted survives a power loss too (NORMAL would survive
 SIGKILL alone). A batch is one commit, so the cost is one fsync a batch. PostgreSQL's durability is its
 server's setting (`synchronous_commit`, on by default).
+
+SQLite is read from threads with a connection each: a statement is one hop to a thread and back. Through
+aiosqlite it would be ten (execute, fetch, close, …), which cost a search more than SQLite itself.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Executable, Table, event
+from sqlalchemy import Connection, Executable, Table, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from lamina.sinks.tables_faults import translated
 from lamina.streams.errors import Misconfigured, TablesUnavailable
@@ -71,10 +75,102 @@ class Statements:
         with translated():
             return (await self._connection.execute(statement, rows)).all()
 
+    async def given(self, statement: Executable, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Run a statement that was built beforehand with these values, and return all it gives."""
+        with translated():
+            return (await self._connection.execute(statement, values)).all()
+
     async def scalar(self, statement: Executable) -> Any:
         """Run a statement and return the first column of its first row; None where it has none."""
         with translated():
             return await self._connection.scalar(statement)
+
+
+class _Threaded(Statements):
+    """Reads of an SQLite file, each statement on a connection of the thread that is free."""
+
+    def __init__(self, readers: "_SqliteReaders") -> None:
+        self.postgres = False
+        self._readers = readers
+
+    async def run(self, statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> int:
+        """Run a statement; return the rows that it changed: readers change none."""
+        return await self._readers.call(lambda connection: connection.execute(statement, rows).rowcount)
+
+    async def rows(
+        self, statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None
+    ) -> Sequence[Any]:
+        """Run a statement and return all it gives."""
+        return await self._readers.call(lambda connection: connection.execute(statement, rows).all())
+
+    async def given(self, statement: Executable, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Run a statement that was built beforehand with these values, and return all it gives."""
+        return await self._readers.call(lambda connection: connection.execute(statement, values).all())
+
+    async def scalar(self, statement: Executable) -> Any:
+        """Run a statement and return the first column of its first row; None where it has none."""
+        return await self._readers.call(lambda connection: connection.scalar(statement))
+
+
+class _SqliteReaders:
+    """Threads that read one SQLite file."""
+
+    def __init__(self, url: URL) -> None:
+        self.sync_engine = create_engine(
+            url.set(drivername="sqlite+pysqlite"),
+            poolclass=QueuePool,
+            pool_size=_READERS,
+            max_overflow=0,
+            pool_timeout=WAIT_SECONDS,
+            pool_reset_on_return=None,  # every statement stands for itself: there is nothing to roll back
+            # A connection passes from thread to thread, never used by two at once.
+            connect_args={"timeout": WAIT_SECONDS, "check_same_thread": False},
+        )
+        event.listen(self.sync_engine, "connect", _read_only)
+        self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="sqlite-read")
+        self._free = asyncio.Semaphore(_READERS)
+
+    async def call(self, work: Callable[[Connection], T]) -> T:
+        """Do work with a connection, in a thread.
+
+        Raises:
+            TablesUnavailable: all threads are busy for longer than anyone waits, or the readers are closed.
+            Misconfigured: the file cannot be used.
+        """
+        await self._turn()
+        try:
+            done = asyncio.get_running_loop().run_in_executor(self._threads, self._connected, work)
+        except RuntimeError as exc:
+            self._free.release()
+            raise TablesUnavailable("the tables are closed") from exc
+        # Who is cancelled here leaves the thread at work: the next one's turn is when that has ended.
+        done.add_done_callback(self._ended)
+        with translated():
+            return await asyncio.shield(done)
+
+    async def close(self) -> None:
+        """End the threads when what they do is done, and close the connections."""
+        await asyncio.to_thread(self._threads.shutdown)
+        self.sync_engine.dispose()
+
+    async def _turn(self) -> None:
+        if not self._free.locked():
+            await self._free.acquire()  # at once
+            return
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError as exc:
+            raise TablesUnavailable(f"all readers of SQLite were busy for {WAIT_SECONDS:.0f} s") from exc
+
+    def _connected(self, work: Callable[[Connection], T]) -> T:
+        with self.sync_engine.connect() as connection:
+            return work(connection)
+
+    def _ended(self, done: asyncio.Future[Any]) -> None:
+        self._free.release()
+        if not done.cancelled():
+            done.exception()  # heard already, or by nobody who still waits
 
 
 class Database:
@@ -90,7 +186,7 @@ class Database:
         self.postgres = parsed.get_backend_name() == "postgresql"
         if not self.postgres:
             self.writer = sqlite_writer(parsed)
-            self._reader = _sqlite_reader(parsed)
+            self._reader: _SqliteReaders | AsyncEngine = _SqliteReaders(parsed)
             # SQLite has one writer. Ours queue here, in order; only other processes poll for the file's lock.
             self._turn: asyncio.Lock | None = asyncio.Lock()
         else:
@@ -108,6 +204,9 @@ class Database:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Statements]:
         """Give a connection that sees committed rows, each statement those of its own moment."""
+        if isinstance(self._reader, _SqliteReaders):
+            yield _Threaded(self._reader)
+            return
         async with _connected(self._reader) as connection:
             yield Statements(connection)
 
@@ -129,8 +228,9 @@ class Database:
 
     async def close(self) -> None:
         """Close all connections."""
+        if isinstance(self._reader, _SqliteReaders):
+            await self._reader.close()
         await self.writer.dispose()
-        await self._reader.dispose()
 
     async def _queue(self) -> None:
         if self._turn is None:
@@ -178,21 +278,9 @@ def postgres_migrator(url: URL) -> AsyncEngine:
     return create_async_engine(url, poolclass=NullPool, connect_args={"timeout": WAIT_SECONDS})
 
 
-def _sqlite_reader(url: URL) -> AsyncEngine:
-    engine = create_async_engine(
-        url,
-        pool_size=_READERS,
-        max_overflow=0,
-        pool_timeout=WAIT_SECONDS,
-        connect_args={"timeout": WAIT_SECONDS},
-    )
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-        _pragmas(connection, "query_only=ON")
-
-    return engine
+def _read_only(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    _pragmas(connection, "query_only=ON")
 
 
 def _pragmas(connection: Any, *pragmas: str) -> None:

@@ -8,7 +8,7 @@ A vector depends on its own text alone, to the last bit, whatever the batch.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -151,6 +151,18 @@ class OnnxEmbedder:
 
         [vectors] = await self._cache.through([content_key("question", question)], compute)
         return vectors
+
+    async def token_states(self, turns: Sequence[tuple[str | None, str]]) -> AsyncIterator[Matrix]:
+        """Give the states of each turn's own tokens, (tokens, 384), not normalised: what bases are made of.
+
+        Raises:
+            EmbedderUnavailable: the embedder is closed, or the runtime failed (memory).
+        """
+        for previous, text in turns:
+            before, own = await self._tokenize([previous or "", text])
+            sequence = _turn_sequence(before, own)
+            states = await self._in_pool(partial(self._states, sequence))
+            yield states[1 + len(sequence.previous) : -1]
 
     async def close(self) -> None:
         """End the threads when what they hold is done; later calls raise `EmbedderUnavailable`."""

@@ -46,8 +46,8 @@ async def begin(sql: Statements, call: Call, budget: Budget | None, now: datetim
         return reply_of(row)
     again = {"asked": row.asked + 1, "asked_at": now, "version": call.version, "model": call.model}
     if budget is not None and row.held_in != _window_start(budget, now):
-        await _hold(sql, call, budget, now)
-        again |= {"held_in": _window_start(budget, now), "estimate": call.estimate}
+        held_in = await hold(sql, tenant_of(call.namespace), call.estimate, budget, now)
+        again |= {"held_in": held_in, "estimate": call.estimate}
     begun = update(replies).where(_is_of(call)).values(again).returning(replies)
     return reply_of((await sql.rows(begun))[0])
 
@@ -66,8 +66,7 @@ async def end(sql: Statements, call: Call, completion: Completion, now: datetime
     rows = await sql.rows(ended)
     if rows and rows[0].held_in is not None:
         paid = completion.tokens_in + completion.tokens_out
-        settled = update(spending).where(*_window(tenant_of(call.namespace), rows[0].held_in))
-        await sql.run(settled.values(tokens=spending.c.tokens - rows[0].estimate + paid))
+        await settle(sql, tenant_of(call.namespace), rows[0].held_in, rows[0].estimate, paid)
 
 
 async def withdraw(sql: Statements, call: Call, paid: int) -> None:
@@ -77,13 +76,41 @@ async def withdraw(sql: Statements, call: Call, paid: int) -> None:
         return
     row = rows[0]
     if row.held_in is not None:
-        settled = update(spending).where(*_window(tenant_of(call.namespace), row.held_in))
-        await sql.run(settled.values(tokens=spending.c.tokens - row.estimate + paid))
+        await settle(sql, tenant_of(call.namespace), row.held_in, row.estimate, paid)
     if row.asked > 1:
         # an earlier time is still in doubt
         await sql.run(update(replies).where(_is_of(call)).values(asked=row.asked - 1, held_in=None))
     else:
         await sql.run(delete(replies).where(_is_of(call)))
+
+
+async def hold(sql: Statements, tenant: str, estimate: int, budget: Budget, now: datetime) -> datetime:
+    """Add an estimate to the tenant's window and return the window's start.
+
+    The first of a window passes whatever it is: a budget smaller than one call must not block for ever.
+
+    Raises:
+        BudgetSpent: it does not fit.
+    """
+    start = _window_start(budget, now)
+    empty = {"tenant": tenant, "window_start": start, "tokens": 0}
+    await sql.run(sql.insert(spending).on_conflict_do_nothing(), [empty])
+    fits = or_(spending.c.tokens == 0, spending.c.tokens + estimate <= budget.tokens)
+    held = update(spending).where(*_window(tenant, start), fits)
+    if await sql.run(held.values(tokens=spending.c.tokens + estimate)) == 1:
+        return start
+    rest = start + timedelta(seconds=budget.window_seconds) - now
+    raise BudgetSpent(
+        f"tenant {tenant} has spent its {budget.tokens:,} tokens of the window that began"
+        f" {start.isoformat()}: the next one begins in {rest.total_seconds():.0f} s",
+        retry_after=rest.total_seconds(),
+    )
+
+
+async def settle(sql: Statements, tenant: str, held_in: datetime, estimate: int, paid: int) -> None:
+    """Replace an estimate by what was paid, in the window that holds it."""
+    settled = update(spending).where(*_window(tenant, held_in))
+    await sql.run(settled.values(tokens=spending.c.tokens - estimate + paid))
 
 
 async def spent(sql: Statements, tenant: str, budget: Budget, now: datetime) -> int:
@@ -113,27 +140,6 @@ async def costs(sql: Statements, prefix: str, commands: Collection[UUID] | None)
             of = (replies.c.command.in_(some), under(replies.c.namespace, prefix))
             rows += await sql.rows(_sums(tenant, replies.c.command, *of))
     return [cost_of(row) for row in rows]
-
-
-async def _hold(sql: Statements, call: Call, budget: Budget, now: datetime) -> None:
-    """Add a call's estimate to its tenant's window.
-
-    Raises:
-        BudgetSpent: it does not fit.
-    """
-    tenant, start = tenant_of(call.namespace), _window_start(budget, now)
-    empty = {"tenant": tenant, "window_start": start, "tokens": 0}
-    await sql.run(sql.insert(spending).on_conflict_do_nothing(), [empty])
-    fits = or_(spending.c.tokens == 0, spending.c.tokens + call.estimate <= budget.tokens)
-    held = update(spending).where(*_window(tenant, start), fits)
-    if await sql.run(held.values(tokens=spending.c.tokens + call.estimate)) == 1:
-        return
-    rest = start + timedelta(seconds=budget.window_seconds) - now
-    raise BudgetSpent(
-        f"tenant {tenant} has spent its {budget.tokens:,} tokens of the window that began"
-        f" {start.isoformat()}: the next one begins in {rest.total_seconds():.0f} s",
-        retry_after=rest.total_seconds(),
-    )
 
 
 def _window_start(budget: Budget, now: datetime) -> datetime:

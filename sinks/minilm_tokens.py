@@ -1,8 +1,8 @@
 """From the model's states to token vectors: 128 directions of 384, punctuation left out.
 
-The basis is that of the largest second moments of 71,740 token states of all-MiniLM-L6-v2, over 4,000 pairs
-of example sentences of WordNet 3.0 (Princeton University), set as "Ana: …" "Ben: …": general English, and
-none of the conversations that Lamina is measured with. `lamina.bench.token_basis` makes it.
+The basis is that of the largest second moments of the model's token states, over 4,000 turns made of example
+sentences of WordNet 3.0 (Princeton University): general English, and none of the conversations that Lamina is
+measured with. `lamina bench basis` makes it.
 """
 
 import re

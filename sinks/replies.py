@@ -43,16 +43,19 @@ def asking(
         metrics: count replies used again and calls begun again.
         settings: the tenant's budget, and how many calls may be on their way at once.
     """
-    budget = (
-        Budget(settings.llm_budget_tokens, settings.llm_budget_window_seconds)
-        if settings.llm_budget_tokens
-        else None
-    )
+    budget = budget_of(settings)
 
     def asked_for(claim: Claim) -> Ask:
         return _StoredAsk(claim, model, tables, clock, metrics, settings, budget)
 
     return asked_for
+
+
+def budget_of(settings: Settings) -> Budget | None:
+    """Return what a tenant may spend; None where there is no limit."""
+    if not settings.llm_budget_tokens:
+        return None
+    return Budget(settings.llm_budget_tokens, settings.llm_budget_window_seconds)
 
 
 class _StoredAsk:
@@ -94,7 +97,7 @@ class _StoredAsk:
         stored = await self._tables.begin_call(call, self._budget, self._clock.now())
         if stored.completion is not None:
             self._metrics.count(LLM_REUSED, purpose=prompt.purpose)
-            return _read(prompt, stored.completion)
+            return read_reply(prompt, stored.completion)
         if stored.asked > 1:
             self._metrics.count(LLM_REPEATED, purpose=prompt.purpose)
         try:
@@ -103,7 +106,7 @@ class _StoredAsk:
             await self._withdraw(call, exc)
             raise
         await self._store(call, completion)
-        return _read(prompt, completion)
+        return read_reply(prompt, completion)
 
     async def many(
         self, prompts: Sequence[Prompt[R]], *, first: int = 0, repair: bool = True
@@ -185,7 +188,7 @@ def _digest(prompt: Prompt[R]) -> str:
     return blake2b(asked, digest_size=16).hexdigest()
 
 
-def _read(prompt: Prompt[R], completion: Completion) -> R:
+def read_reply(prompt: Prompt[R], completion: Completion) -> R:
     """Return a reply in its form.
 
     Raises:

@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row
+import orjson
+from sqlalchemy import ColumnElement, Row, type_coerce
+from sqlalchemy.types import NullType
 
+from lamina.sinks.column_types import Json, Moment, Verbatim, moment_of, verbatim_of
 from lamina.sinks.schema import place_key, units
 from lamina.streams.buffer import Buffered
 from lamina.streams.codec import vector_from_bytes, vector_to_bytes
@@ -18,8 +21,17 @@ from lamina.streams.topics import TOPICS, Topic
 
 _UNIT_FIELDS = tuple(name for name in Unit.model_fields if name != "schema_version")
 
-UNIT_COLUMNS = tuple(units.c[name] for name in _UNIT_FIELDS)
-"""What `unit_of` reads."""
+# A column's own type would convert each value by a call of its own, 22 a row; `unit_of` takes them together.
+UNIT_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(
+    type_coerce(units.c[name], NullType()).label(name) for name in _UNIT_FIELDS
+)
+"""What `unit_of` reads, as the driver gives it."""
+
+_MOMENTS = tuple(name for name in _UNIT_FIELDS if isinstance(units.c[name].type, Moment))
+_JSON = tuple(name for name in _UNIT_FIELDS if isinstance(units.c[name].type, Json))
+_VERBATIM = tuple(name for name in _UNIT_FIELDS if isinstance(units.c[name].type, Verbatim))
+_EMPTY: Mapping[str, Any] = {"[]": (), "{}": {}}
+"""What most units hold as JSON; validation copies it."""
 
 _SAID = frozenset(
     {
@@ -48,7 +60,19 @@ _TOPICS: Mapping[str, Topic] = {topic.name: topic for topic in TOPICS}
 
 def unit_of(row: Row[Any]) -> Unit:
     """Return the unit of a row that starts with `UNIT_COLUMNS`."""
-    return Unit.model_validate(dict(zip(_UNIT_FIELDS, row, strict=False)))
+    fields = dict(zip(_UNIT_FIELDS, row, strict=False))
+    if isinstance(fields["id"], UUID):
+        fields["id"] = UUID(int=fields["id"].int)  # asyncpg's is of a class of its own
+    for name in _MOMENTS:
+        if (microseconds := fields[name]) is not None:
+            fields[name] = moment_of(microseconds)
+    for name in _JSON:
+        written = fields[name]
+        fields[name] = _EMPTY[written] if written in _EMPTY else orjson.loads(written)
+    for name in _VERBATIM:
+        if (stored := fields[name]) is not None:
+            fields[name] = verbatim_of(stored)
+    return Unit.model_validate(fields)
 
 
 def unit_row(unit: Unit) -> dict[str, Any]:

@@ -95,6 +95,22 @@ class JournalTables(Opened):
         async with self._database.writing() as sql:
             await journal_calls.withdraw(sql, call, paid)
 
+    async def hold_tokens(self, tenant: str, estimate: int, budget: Budget, now: datetime) -> datetime:
+        """Hold tokens of the tenant's budget for a call that leaves no reply; return the window's start.
+
+        The first call of a window passes whatever its estimate, as with `begin_call`.
+
+        Raises:
+            BudgetSpent: the tenant has spent the window's tokens; nothing was held.
+        """
+        async with self._database.writing() as sql:
+            return await journal_calls.hold(sql, tenant, estimate, budget, now)
+
+    async def settle_tokens(self, tenant: str, held_in: datetime, estimate: int, paid: int) -> None:
+        """Replace what was held in a window by what was paid; once for each `hold_tokens`."""
+        async with self._database.writing() as sql:
+            await journal_calls.settle(sql, tenant, held_in, estimate, paid)
+
     async def spent(self, tenant: str, budget: Budget, now: datetime) -> int:
         """Return the tenant's tokens of this window, held ones included."""
         async with self._database.reading() as sql:

@@ -1,21 +1,20 @@
 """The part of the tables that reads units and threads."""
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, exists, literal, literal_column, select, tuple_
+from sqlalchemy import Select, exists, literal, literal_column, select, true, tuple_
 
 from lamina.sinks.database import Opened, chunks
+from lamina.sinks.prepared import turns_among, units_among
 from lamina.sinks.rows import UNIT_COLUMNS, session_key, thread_of, unit_of
 from lamina.sinks.schema import IS_TURN, IS_UNFINISHED, evidence, one_of, recurrence, threads, units
 from lamina.sinks.tables_transaction import units_by_id
 from lamina.streams.namespace import Namespace
 from lamina.streams.records import Kind, Status, Unit
 from lamina.streams.recurrence import Thread
-
-_PLACES = 1_000
-"""Places per question: two parameters each."""
 
 
 class UnitTables(Opened):
@@ -24,7 +23,8 @@ class UnitTables(Opened):
     async def units(self, namespace: Namespace, ids: Collection[UUID]) -> dict[UUID, Unit]:
         """Return the namespace's units among the ids."""
         async with self._database.reading() as sql:
-            return await units_by_id(sql, ids, units.c.namespace == namespace)
+            rows = await sql.given(*units_among(namespace, ids, postgres=sql.postgres))
+        return {unit.id: unit for unit in map(unit_of, rows)}
 
     async def turns_at(
         self, namespace: Namespace, places: Collection[tuple[str, int]]
@@ -32,16 +32,26 @@ class UnitTables(Opened):
         """Return the turns at (session, ordinal) places."""
         wanted = set(places)
         keys = {session: session_key(namespace, session) for session, _ in wanted}
-        found: dict[tuple[str, int], Unit] = {}
+        at = [(keys[session], ordinal) for session, ordinal in wanted]
         async with self._database.reading() as sql:
-            for some in chunks(wanted, _PLACES):
-                there = tuple_(units.c.session_key, units.c.ordinal).in_(
-                    [(keys[session], ordinal) for session, ordinal in some]
-                )
-                statement = select(*UNIT_COLUMNS).where(IS_TURN, there, units.c.namespace == namespace)
-                turns = [unit_of(row) for row in await sql.rows(statement)]
-                found |= {(turn.session, turn.ordinal): turn for turn in turns}
-        return {place: turn for place, turn in found.items() if place in wanted}
+            rows = await sql.given(*turns_among(namespace, at, postgres=sql.postgres))
+        # Two sessions may share a key, so a turn may have come that nobody asked for.
+        turns = {(turn.session, turn.ordinal): turn for turn in map(unit_of, rows)}
+        return {place: turn for place, turn in turns.items() if place in wanted}
+
+    async def turns_before(
+        self, namespace: Namespace, position: int | None, limit: int, *, said_to: datetime | None = None
+    ) -> list[Unit]:
+        """Return a page of the namespace's turns, whatever their status, newest position first."""
+        # `IS true` as in IS_UNFINISHED: an equality would lead SQLite to `ix_units_tally`, and to sort.
+        statement = select(*UNIT_COLUMNS).where(IS_TURN.is_(true()), units.c.namespace == namespace)
+        if position is not None:
+            statement = statement.where(units.c.position < position)
+        if said_to is not None:
+            statement = statement.where(units.c.said_at <= said_to)
+        async with self._database.reading() as sql:
+            rows = await sql.rows(statement.order_by(units.c.position.desc()).limit(limit))
+        return [unit_of(row) for row in rows]
 
     async def find(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
         """Return units by id in any namespace; the caller checks that they are its tenant's."""

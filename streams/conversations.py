@@ -48,8 +48,8 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class LocomoTurn:
-    """One dialogue turn of a LoCoMo file; `text` includes the caption of a shared photo."""
+class DialogueTurn:
+    """One turn of a data set; in LoCoMo's `text` stands the caption of a shared photo, too."""
 
     id: str
     session: str
@@ -90,7 +90,7 @@ def _faulty(reason: str) -> Conversation:
     return Conversation((), (Fault("file", reason),))
 
 
-def locomo_turns(raw: Mapping[str, Any]) -> Iterator[LocomoTurn]:
+def locomo_turns(raw: Mapping[str, Any]) -> Iterator[DialogueTurn]:
     """Yield the dialogue turns of a LoCoMo file in order; sessions without turns are passed over."""
     numbers = sorted(int(match[1]) for key in raw if (match := re.fullmatch(r"session_(\d+)", key)))
     for number in numbers:
@@ -99,7 +99,7 @@ def locomo_turns(raw: Mapping[str, Any]) -> Iterator[LocomoTurn]:
         for turn in raw[session]:
             caption = turn.get("blip_caption")
             text = f"{turn['text']} [photo: {caption}]" if caption else turn["text"]
-            yield LocomoTurn(turn["dia_id"], session, turn["speaker"], text, said_at)
+            yield DialogueTurn(turn["dia_id"], session, turn["speaker"], text, said_at)
 
 
 def _locomo(raw: Mapping[str, Any]) -> Iterator[Turn | Fault]:

@@ -92,6 +92,12 @@ class BudgetSpent(Transient):
     reason = "budget_spent"
 
 
+class SandboxBusy(Transient):
+    """No process is free to run a program of `deep`."""
+
+    reason = "sandbox_busy"
+
+
 class Rejected(LaminaError):
     """The record itself is at fault; it is kept, with its bytes and this reason."""
 

@@ -102,6 +102,13 @@ REQUEST_SECONDS = Metric(
 RECALL_SECONDS = Metric(
     "lamina_recall_seconds", "histogram", "Time of one recall stage.", ("strategy", "stage"), SECONDS
 )
+CHATS = Metric("lamina_chats_total", "counter", "Chats, by what was done to their history.", ("context",))
+CHATS_REMEMBERED = Metric(
+    "lamina_chats_remembered_total",
+    "counter",
+    "What was said and replied in chats, by whether memory took it.",
+    ("what", "outcome"),
+)
 
 CATALOGUE: tuple[Metric, ...] = (
     TURNS,
@@ -135,4 +142,6 @@ CATALOGUE: tuple[Metric, ...] = (
     EMBEDDED_TEXTS,
     REQUEST_SECONDS,
     RECALL_SECONDS,
+    CHATS,
+    CHATS_REMEMBERED,
 )

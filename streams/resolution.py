@@ -80,6 +80,15 @@ def read(turn: Unit, before: Sequence[Unit]) -> Reading:
     return _edited(turn, before, _apart(edits))
 
 
+def dated(turn: Unit) -> str:
+    """Return the turn's words with each relative date followed by what it means: "yesterday (2023-07-01)".
+
+    Nothing else is resolved, and no word is left out. Beyond `LONGEST_TURN` the text stays as it is.
+    """
+    dates = _dates(turn, turn.text[:LONGEST_TURN])
+    return _edited(turn, (), _apart(list(dates))).text
+
+
 def answered(reading: Reading, answers: Sequence[tuple[str, str]]) -> str:
     """Return the resolved form with open references answered too.
 

@@ -20,6 +20,9 @@ class Settings(BaseModel):
         default="", description="SQLAlchemy URL (async driver); empty: SQLite in the data dir"
     )
     store: str = Field(default="", description="Socket of a running store child (path); empty: start one")
+    store_cache_mb: int = Field(
+        default=512, ge=1, description="Memory of the store child for namespaces that were asked lately"
+    )
     data_dir: str = Field(
         default="", description="Folder of the embedded system; empty: the user's data folder"
     )
@@ -111,7 +114,7 @@ class Settings(BaseModel):
     lease_seconds: float = Field(default=60.0, gt=0, description="Lease of a namespace's lane")
 
     llm_model: str = Field(
-        default="", description="Chat model that consolidates; empty: by rules (extractive)"
+        default="", description="Chat model that consolidates and answers; empty: by rules (extractive)"
     )
     llm_base_url: str = Field(default="", description="OpenAI-compatible endpoint; empty: OpenAI's own")
     llm_api_key: str = Field(default="", description="Its key", repr=False)
@@ -185,3 +188,74 @@ class Settings(BaseModel):
     k_epi: int = Field(default=5, ge=0, description="Episodes that `tiers` takes")
     k_sem: int = Field(default=10, ge=0, description="Facts that `tiers` takes")
     top_k_max: int = Field(default=1000, ge=1, description="Largest top_k a request may ask for")
+
+    # chat: the OpenAI-compatible proxy
+    chat_enabled: bool = Field(
+        default=True, description="Off: no chat proxy, even where an endpoint is configured"
+    )
+    chat_base_url: str = Field(
+        default="", description="Endpoint that the chat proxy passes to; empty: `LAMINA_LLM_BASE_URL`"
+    )
+    chat_api_key: str = Field(
+        default="", description="Its key; empty: `LAMINA_LLM_API_KEY`, never for another endpoint", repr=False
+    )
+    chat_model: str = Field(
+        default="", description="Model of chats that name none, or `lamina`; empty: `LAMINA_LLM_MODEL`"
+    )
+    chat_timeout_seconds: float = Field(
+        default=600.0, gt=0, description="Longest silence of that endpoint within one answer"
+    )
+    chat_calls_at_once: int = Field(default=64, ge=1, description="Chats of one process on their way at once")
+    chat_threshold_characters: int = Field(
+        default=20_000, ge=0, description="Longest history that goes to the model whole (RLM-Memory §4.1)"
+    )
+    chat_last_messages: int = Field(
+        default=10, ge=1, description="Messages at the end of a longer history that go with the context"
+    )
+    chat_context_tokens: int = Field(
+        default=2_000, ge=1, le=100_000, description="Most tokens of memory added to a chat"
+    )
+    chat_recall: Literal["beyond", "always"] = Field(
+        default="beyond", description="Add memory beyond that (RLM-Memory), or to short histories too"
+    )
+    chat_memory_seconds: float = Field(
+        default=5.0, gt=0, description="Longest that a chat waits for memory; it goes on without"
+    )
+
+    # deep
+    deep_programs: int = Field(
+        default=12, ge=1, description="Programs of one question, then an answer is forced (RLM-Memory §4.1)"
+    )
+    deep_calls: int = Field(default=250, ge=1, description="Calls of one question, a sub-query each one")
+    deep_tokens: int = Field(
+        default=400_000, ge=1, description="Tokens of one question, estimated as bytes ÷ 4"
+    )
+    deep_seconds: float = Field(
+        default=240.0, gt=0, description="Time of one question; a forced answer comes on top"
+    )
+    deep_workers: int = Field(
+        default=20,
+        ge=1,
+        le=100,
+        description="Sub-queries of one question at once (RLM-Memory §4.3), within `LLM_CALLS_AT_ONCE`",
+    )
+    deep_turns: int = Field(
+        default=10_000, ge=1, description="Turns that are read, the newest: they are held in memory"
+    )
+    deep_characters: int = Field(
+        default=4_000_000, ge=1, description="Characters of those turns together: about a million tokens"
+    )
+    deep_sub_query_characters: int = Field(
+        default=40_000, ge=1000, description="Characters of a text for one sub-query: about 10,000 tokens"
+    )
+    deep_output_characters: int = Field(
+        default=8000, ge=100, description="Characters of a program's output that the model is shown"
+    )
+    deep_program_seconds: float = Field(
+        default=5.0, gt=0, le=60, description="Execution time of one program, waiting aside"
+    )
+    deep_program_calls: int = Field(default=500, ge=1, description="Calls of one program to its host")
+    deep_memory_mb: int = Field(default=128, ge=16, description="Memory of one program (MB)")
+    deep_at_once: int = Field(
+        default=4, ge=1, description="Questions read at once by one process; others are told to come again"
+    )

@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from lamina.streams.settings import Settings
 
 from .openai_asked import Asked, asked_of
+from .openai_chat import Chatting, chatted
 from .openai_filler import HOSTILE, INVENTED, Filling, filled
 
 Mode = Literal[
@@ -51,8 +52,18 @@ KEY = "sk-test-0123456789"
 Answer = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
 
 
+_AT_QUERY_TIME: Mapping[str, Mapping[str, Any]] = {
+    "answer": {"evidence": [1], "in_memory": True, "answer": "Boston"},
+    "deep": {"plan": "Turn 1 says it.", "program": "FINAL('Boston', [1])"},
+    "sub_query": {"finding": "Boston", "turns": [1]},
+    "judge": {"reason": "it says the same", "correct": True},
+}
+
+
 def rehearsed(purpose: Any, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Answer by the rules of the benchmark's rehearsal model."""
+    """Answer by the rules of the benchmark's rehearsal model; what is asked at query time always alike."""
+    if purpose in _AT_QUERY_TIME:
+        return _AT_QUERY_TIME[purpose]
     from lamina.bench import rehearsal  # every test imports this module by conftest, few need the rules
 
     return rehearsal.answer(purpose, data)
@@ -105,6 +116,8 @@ class OpenAIServer:
     """Whether replies say what they cost."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Values by field name, in replies that are made from the form alone."""
+    chat: Chatting | None = None
+    """Takes the place of all the above: plain conversation, streamed or not."""
     requests: list[Recorded] = field(default_factory=list)
     most_at_once: int = 0
     """Requests that were under way at the same time, at most."""
@@ -148,6 +161,8 @@ class Host:
         state._under_way += 1
         state.most_at_once = max(state.most_at_once, state._under_way)
         try:
+            if state.chat is not None:
+                return await chatted(state.chat, request, KEY)
             return await _completed(state, request, lambda: self.closing)
         finally:
             state._under_way -= 1

@@ -8,6 +8,8 @@ from uuid import UUID
 import httpx
 import pytest
 
+from lamina.bench import judge
+from lamina.bench.conversation import Question
 from lamina.sinks.in_memory import InMemoryMetrics
 from lamina.sinks.llm_openai import open_openai_model
 from lamina.streams.engine import Neighbourhood, Node
@@ -15,7 +17,10 @@ from lamina.streams.llm import Purpose
 from lamina.streams.namespace import Namespace
 from lamina.streams.prompts import (
     abstract,
+    answer,
     consolidate,
+    deep,
+    deep_sub_query,
     describe,
     diagnose,
     episodes,
@@ -59,6 +64,10 @@ PROMPTS = {
         plan_update.prompt(NODES[0], NODES[1], "newer"),
         abstract.prompt(NODES),
         extract.prompt(TURNS[0], ()),
+        answer.prompt("Where does Sarah live?", MAY, "[2023-05-11 · Sarah · 1] I live in Boston."),
+        deep.prompt("Where does Sarah live?", "8 May 2023", {"turns": 3}, {"programs": 5}, ()),
+        deep_sub_query.prompt("Where does Sarah live?", "1 Sarah: I live in Boston."),
+        judge.prompt(Question("Where does Sarah live?", "Boston", 4, ()), "in Boston"),
     )
 }
 purposes = pytest.mark.parametrize("purpose", get_args(Purpose))

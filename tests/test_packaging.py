@@ -112,7 +112,7 @@ def test_the_wheel_holds_every_module_and_all_of_it_under_one_name(wheel):
         f"lamina/{file.relative_to(ROOT).as_posix()}"
         for folder in FOLDERS
         for file in (ROOT / folder).rglob("*")
-        if file.suffix in {".py", ".typed", ".mako", ".html", ".css", ".js"}
+        if file.suffix in {".py", ".typed", ".mako", ".html", ".css", ".js", ".json", ".npy"}
         or file.parent == ROOT / "bench" / "data"
     }
     assert ours == modules

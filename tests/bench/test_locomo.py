@@ -4,7 +4,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from lamina.bench.locomo import load_locomo
+from lamina.bench.locomo import ANSWERABLE, load_locomo
 from lamina.streams.errors import Misconfigured
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "locomo"
@@ -75,8 +75,25 @@ def test_evidence_is_split_deduplicated_and_what_does_not_exist_is_dropped_and_c
 def test_evidence_of_answerable_questions_leaves_out_category_5(tmp_path):
     raw = a_conversation()
     raw["qa"] = raw["qa"][1:]
-    assert loaded(tmp_path, raw).evidence() == {"D2:1"}
+    assert loaded(tmp_path, raw).evidence(ANSWERABLE) == {"D2:1"}
     assert loaded(tmp_path, raw).evidence((5,)) == {"D1:2"}
+
+
+def test_the_public_single_file_holds_the_same_conversations_under_the_same_names(tmp_path):
+    raw = a_conversation()
+    asked = raw.pop("qa")
+    samples = [
+        {"sample_id": "conv-7", "qa": asked, "conversation": raw, "event_summary": {}, "observation": {}},
+        {"sample_id": 8, "qa": [], "conversation": raw, "session_summary": {}},
+    ]
+    file = tmp_path / "locomo10.json"
+    file.write_bytes(orjson.dumps(samples))
+    single = load_locomo(file)
+    assert load_locomo(tmp_path) == single
+    assert [each.id for each in single] == ["7", "8"]
+    file.unlink()
+    assert single[0] == loaded(tmp_path, a_conversation())
+    assert load_locomo(tmp_path / "7.json") == [single[0]]
 
 
 def test_a_folder_without_conversations_says_what_is_wanted(tmp_path):
@@ -84,7 +101,10 @@ def test_a_folder_without_conversations_says_what_is_wanted(tmp_path):
         load_locomo(tmp_path)
 
 
-@pytest.mark.parametrize("raw", [b"[]", b"{", b'{"speaker_a": "A"}', b'{"session_1": 3}'])
+@pytest.mark.parametrize(
+    "raw",
+    [b"[]", b"[3]", b"{", b'{"speaker_a": "A"}', b'{"session_1": 3}', b'{"qa": []}', b'[{"sample_id": 1}]'],
+)
 def test_a_file_that_is_no_conversation_is_named(tmp_path, raw):
     (tmp_path / "x.json").write_bytes(raw)
     with pytest.raises(Misconfigured, match=r"x\.json"):
@@ -96,5 +116,5 @@ def test_the_seven_shared_conversations_load_whole():
     conversations = load_locomo(DATA)
     assert [each.id for each in conversations] == ["26", "30", "41", "42", "43", "44", "47"]
     assert sum(len(each.turns) for each in conversations) == 4124
-    assert sum(len(each.evidence()) for each in conversations) == 941
+    assert sum(len(each.evidence(ANSWERABLE)) for each in conversations) == 941
     assert sum(each.dropped_evidence for each in conversations) == 2

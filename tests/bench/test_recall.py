@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from lamina.bench.bm25 import BM25
-from lamina.bench.locomo import LocomoQuestion, load_locomo
+from lamina.bench.conversation import Question
+from lamina.bench.locomo import load_locomo
 from lamina.bench.ranking import distinct, hit, ndcg, recall
 from lamina.bench.recall import Bench, measure_recall, turns_of
 from lamina.bench.recall_memory import remembered
@@ -93,7 +94,7 @@ def test_bm25_of_nothing_and_of_stop_words_is_zero():
 
 
 def asked(category: int, evidence: tuple[str, ...], *ranked: str) -> Asked:
-    question = LocomoQuestion("?", "!", category, evidence)
+    question = Question("?", "!", category, evidence)
     return Asked("1", "bm25", question, ranked, tokens=10, seconds=0.002)
 
 

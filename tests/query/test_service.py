@@ -75,12 +75,17 @@ async def test_openapi_is_valid_and_tells_every_route(http):
     assert set(document["paths"]) == {
         "/v1/memories", "/v1/memories/search", "/v1/context", "/v1/answer", "/v1/events/{event_id}",
         "/v1/memories/{memory_id}", "/v1/memories/{memory_id}/links", "/metrics", "/health/live",
-        "/health/ready",
+        "/health/ready", "/v1/chat/completions", "/v1/models",
     }  # fmt: skip
+    in_openai_s_words = {"/v1/chat/completions", "/v1/models"}
     for path, operations in document["paths"].items():
         for operation in operations.values():
             assert operation["summary"]
-            if path.startswith("/v1"):
+            if path in in_openai_s_words:
+                problem = operation["responses"]["401"]["content"]["application/json"]["schema"]
+                assert problem["$ref"].endswith("/OpenAIError")
+                assert operation["security"]
+            elif path.startswith("/v1"):
                 assert {"401", "422", "503"} <= set(operation["responses"])
                 problem = operation["responses"]["422"]["content"]["application/json"]["schema"]
                 assert problem["$ref"].endswith("/Problem")

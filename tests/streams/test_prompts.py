@@ -8,6 +8,9 @@ from lamina.streams.llm import Prompt
 from lamina.streams.prompts import (
     abstract,
     consolidate,
+    deep,
+    deep_forced,
+    deep_sub_query,
     describe,
     diagnose,
     episodes,
@@ -61,6 +64,9 @@ PROMPTS: list[Prompt[Any]] = [
     plan_update.prompt(NODE, FACT, ORDER),
     abstract.prompt([NODE, Node(TURNS[1], (TURNS[1],))]),
     extract.prompt(TURNS[1], TURNS[:1]),
+    deep.prompt("Who is allergic?", "2026-05-04", {"turns": 2}, {"calls": 9}, [{"printed": ORDER}]),
+    deep_forced.prompt("Who is allergic?", "2026-05-04", [{"printed": ORDER}], "calls"),
+    deep_sub_query.prompt("Who is allergic?", ORDER),
 ]
 every_prompt = pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.purpose)
 

@@ -48,7 +48,7 @@ _SHARED = (
 )
 FEATURES: Final[Mapping[Match, tuple[str, ...]]] = {
     "tokens": ("late_interaction", "late_interaction_pair", "session_late_interaction", *_SHARED),
-    "dense": ("cosine", "cosine_pair", "session_cosine", "words", *_SHARED),
+    "dense": ("dense_match", "dense_match_pair", "session_dense_match", "words", *_SHARED),
 }
 """The names of the columns, by what was matched."""
 

@@ -27,7 +27,8 @@ class Ranked:
     """The candidates of a question with their scores, and what each score is the sum of."""
 
     order: Indices
-    """(n,) places in the pool, best first; of equal scores the later said first, then the lower id."""
+    """Places in the pool, best first, without those of context; of equal scores the later said first, then
+    the lower id."""
     scores: Floats
     """(n,) Σ weight·feature, by place in the pool. Comparable within one question only."""
     terms: Floats
@@ -67,6 +68,8 @@ def fuse(matrix: Floats, names: tuple[str, ...], weights: Mapping[str, float], p
     # By id first, then stably by time and score: sorting 16-byte strings is faster than comparing UUIDs.
     ids = np.array([one.bytes for one in pool.ids], dtype="S16")
     order = np.lexsort((ids, -pool.said_at, -scores))
+    if pool.context is not None:
+        order = order[~pool.context[order]]
     return Ranked(order, scores, terms, names)
 
 

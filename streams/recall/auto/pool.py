@@ -12,7 +12,7 @@ class Pool:
     """The candidates of one question: the nearest by vector, the best by BM25, and their neighbours.
 
     n is the number of candidates, t that of the question's tokens. Order means nothing; no turn comes twice.
-    Neighbours, sessions and ranks are those of the pool: a turn that is no candidate is not there.
+    Neighbours, sessions and ranks are those of the pool: a turn that is not in it does not count.
     """
 
     ids: tuple[UUID, ...]
@@ -41,6 +41,8 @@ class Pool:
     """Who speaks in the namespace, as far as known."""
     latest: float
     """When the newest turn of the namespace was said, Unix seconds."""
+    context: NDArray[np.bool_] | None = None
+    """(n,) True for a turn that is there only for its neighbours: gated, so never found. None: no turn is."""
 
     def __len__(self) -> int:
         return len(self.ids)

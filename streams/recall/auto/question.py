@@ -65,12 +65,13 @@ def read(question: str, at: datetime, speakers: Sequence[str]) -> Question:
 
 
 def _named(text: str, speakers: Sequence[str]) -> int | None:
-    """Return the place of the one speaker that is named, by the whole name or, where none is, by a part."""
+    """Return the place of the one speaker that is named, by its whole name or a word of it."""
     asked = frozenset(word.removesuffix("'s") for word in tokens(text))
     names = [_words(speaker) for speaker in speakers]
     whole = [place for place, name in enumerate(names) if name and name <= asked]
-    part = whole or [place for place, name in enumerate(names) if not name.isdisjoint(asked)]
-    return part[0] if len(part) == 1 else None
+    rest = asked.difference(*(names[place] for place in whole))
+    named = whole + [place for place, name in enumerate(names) if not name.isdisjoint(rest)]
+    return named[0] if len(named) == 1 else None
 
 
 @lru_cache(maxsize=4096)

@@ -66,7 +66,7 @@ async def _turns(asked: Asked, sources: Sources, pool: Pool, ranked: Ranked, opt
     kept = kept[:wanted]
     cosines = await _cosines(asked, sources, pool, [n for n, _ in kept])
     return [
-        Scored(unit, float(ranked.scores[n]), {"cosine": cosines[n], **ranked.why(n)}) for n, unit in kept
+        Scored(unit, float(ranked.scores[n]), {**ranked.why(n), "cosine": cosines[n]}) for n, unit in kept
     ]
 
 

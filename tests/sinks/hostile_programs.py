@@ -1,0 +1,173 @@
+"""Programs that try to get out, to stay, or to take everything; the test fills in FILE, NEW and PORT."""
+
+ESCAPES = {
+    # files
+    "open": "print(open('FILE').read())",
+    "open_with": "with open('FILE') as f:\n    print(f.read())",
+    "open_to_write": "open('NEW', 'w').write('x')",
+    "open_up": "print(open('../../../../..FILE').read())",
+    "open_proc": "print(open('/proc/self/environ').read())",
+    "open_descriptor": "print(open(0).read())",
+    "path_read": "from pathlib import Path\nprint(Path('FILE').read_text())",
+    "path_write": "from pathlib import Path\nPath('NEW').write_text('x')",
+    "path_list": "from pathlib import Path\nprint(list(Path('/').iterdir()))",
+    "path_home": "from pathlib import Path\nprint(Path.home(), Path('FILE').stat())",
+    "os_listdir": "import os\nprint(os.listdir('/'))",
+    "os_remove": "import os\nos.remove('FILE')",
+    "io_open": "import io\nprint(io.open('FILE').read())",
+    "csv_of_file": "import csv\nprint(list(csv.reader(open('FILE'))))",
+    # the process and its environment
+    "os_environ": "import os\nprint(os.environ['LAMINA_LLM_API_KEY'])",
+    "os_getenv": "import os\nprint(os.getenv('LAMINA_LLM_API_KEY'))",
+    "os_system": "import os\nos.system('touch NEW')",
+    "os_fork": "import os\nwhile True:\n    os.fork()",
+    "os_kill": "import os\nos.kill(os.getppid(), 9)",
+    "subprocess": "import subprocess\nsubprocess.run(['touch', 'NEW'])",
+    "multiprocessing": "import multiprocessing\nmultiprocessing.Process().start()",
+    "threading": "import threading\nthreading.Thread().start()",
+    "signal": "import signal\nsignal.raise_signal(9)",
+    "sys_exit": "import sys\nsys.exit(1)",
+    "sys_modules": "import sys\nprint(sys.modules['os'].environ)",
+    "sys_stderr": "import sys\nsys.stderr.write('x' * 100)",
+    "exit": "exit()",
+    "quit": "quit()",
+    "input": "print(input('password: '))",
+    "breakpoint": "breakpoint()",
+    # the network
+    "socket": "import socket\nsocket.create_connection(('127.0.0.1', PORT))",
+    "urllib": "import urllib.request\nprint(urllib.request.urlopen('http://127.0.0.1:PORT').read())",
+    "http": "import http.client\nhttp.client.HTTPConnection('127.0.0.1', PORT).request('GET', '/')",
+    "asyncio_network": "import asyncio\nawait asyncio.open_connection('127.0.0.1', PORT)",
+    # other code
+    "import_builtin": "__import__('os').system('touch NEW')",
+    "importlib": "import importlib\nimportlib.import_module('os').system('touch NEW')",
+    "import_lamina": "from lamina.sinks import sandbox\nprint(sandbox)",
+    "import_ctypes": "import ctypes\nctypes.string_at(0)",
+    "import_pickle": "import pickle\npickle.loads(b'cos\\nsystem\\n(S\"touch NEW\"\\ntR.')",
+    "eval": "print(eval('open(\"FILE\").read()'))",
+    "eval_import": 'eval(\'__import__("os").system("touch NEW")\')',
+    "exec": "exec('import os\\nprint(os.environ[\"LAMINA_LLM_API_KEY\"])')",
+    "compile": "exec(compile('import socket', 'x', 'exec'))",
+    "builtins": "print(__builtins__.__dict__)",
+    "globals": "print(globals()['__builtins__'])",
+    "vars": "print(vars(search_history), dir(search_history))",
+    # walks
+    "subclasses": "print(().__class__.__base__.__subclasses__())",
+    "mro": "print(''.__class__.__mro__[1].__subclasses__())",
+    "function_globals": "print(search_history.__globals__)",
+    "function_code": "print((lambda: 0).__code__.co_consts)",
+    "function_closure": "print(search_history.__closure__[0].cell_contents)",
+    "method_self": "print(print.__self__)",
+    "getattr_walk": "print(getattr(getattr((), '__cla' + 'ss__'), '__base__').__subclasses__())",
+    "format_walk": "print('{0.__class__.__init__.__globals__}'.format(search_history))",
+    "format_index": "print('{0[0].__class__}'.format([search_history]))",
+    "format_map": "print('{x.__class__.__mro__}'.format_map({'x': search_history}))",
+    "f_string_walk": "print(f'{search_history.__class__.__base__}')",
+    "traceback_walk": (
+        "try:\n    1/0\nexcept Exception as e:\n    print(e.__traceback__.tb_frame.f_back.f_globals)"
+    ),
+    "class_del": (
+        "class A:\n    def __del__(self):\n        print(self.__class__.__base__.__subclasses__())\nA()"
+    ),
+    "metaclass": "class M(type):\n    pass\nclass A(metaclass=M):\n    pass",
+    "setattr": "setattr(search_history, '__call__', print)\nsearch_history.x = 1",
+    "type_forge": "print(type('A', (object,), {'__init__': print})())",
+    "shadow": "FINAL = print\nFINAL('mine')",
+    # the host
+    "unknown_function": "print(read_all_namespaces())",
+    "host_names": "print(tables, settings, doors, self)",
+    "other_namespace": "print(search_history('x', namespace='t/mallory'))",
+    "host_object_back": "search_history(search_history)\nsearch_history(lambda: 1)\nsearch_history(print)",
+    "gathered": "import asyncio\nprint(await asyncio.gather(*[search_history('x') for _ in range(3)]))",
+}
+"""What they print must be nothing of the host's, and nothing may be left behind."""
+
+GREEDY = {
+    # time
+    "loop": "while True:\n    pass",
+    "loop_nested": "for i in range(10**9):\n    for j in range(10**9):\n        i * j",
+    "loop_swallowing": (
+        "while True:\n    try:\n        while True:\n            pass\n"
+        "    except BaseException:\n        pass"
+    ),
+    "loop_finally": (
+        "def f():\n    try:\n        while True:\n            pass\n    finally:\n        f()\nf()"
+    ),
+    "loop_async": "async def f():\n    while True:\n        pass\nawait f()",
+    "sum": "print(sum(range(10**12)))",
+    "sort": "x = [i * 7919 % 1000003 for i in range(200000)]\nwhile True:\n    x = sorted(x, reverse=True)",
+    "comparison": "x = 'a' * 10**6\nwhile x == 'a' * 10**6:\n    pass",
+    "regex": "import re\nwhile True:\n    re.match(r'(a+)+$', 'a' * 5000 + 'b')",
+    "regex_lookaround": "import re\nwhile True:\n    re.match(r'(?=(a+)+b)(x)\\2', 'a' * 28 + 'c')",
+    "regex_backreference": "import re\nre.match(r'(a*)*\\1b', 'a' * 5000)",
+    "power": "x = 7\nwhile True:\n    x = x ** 3 % 10**5000 + 1",
+    "squares": "x = 10\nwhile True:\n    x = x * x",
+    "factorial": "import math\nprint(len(str(math.factorial(10**7))))",
+    "digits": "print(len(str(9 ** (10**6))))",
+    "hashes": "d = {}\nfor i in range(10**9):\n    d[(i * (2**61 - 1))] = i",
+    "sleep": "import time\ntime.sleep(10**6)",
+    "sleep_async": "import asyncio\nwhile True:\n    await asyncio.sleep(10**6)",
+    "never": "import asyncio\nawait asyncio.Future()",
+    # memory
+    "string": "x = 'a' * 10**12",
+    "string_doubling": "x = 'a'\nwhile True:\n    x += x",
+    "bytes": "x = b'a' * 10**10",
+    "bytearray": "x = bytearray(10**10)",
+    "list": "x = [0] * 10**11",
+    "list_growth": "x = []\nwhile True:\n    x.append('a' * 1000)",
+    "list_of_itself": "x = [1]\nwhile True:\n    x.extend(x)",
+    "range_list": "x = list(range(10**10))",
+    "dict_growth": "x = {}\ni = 0\nwhile True:\n    i += 1\n    x[i] = str(i)",
+    "set_growth": "x = set(range(10**10))",
+    "tuple_doubling": "x = (1,)\nwhile True:\n    x = x + x",
+    "huge_int": "x = 2 ** (10**11)",
+    "huge_shift": "x = 1 << (10**11)",
+    "padding": "print('%1000000000d' % 1)",
+    "format_padding": "print(f'{1:1000000000}')",
+    "center": "'a'.center(10**11)",
+    "replace": "x = 'a' * 10**6\nx.replace('a', 'b' * 10**6)",
+    "join": "('x' * 10**6).join(['y'] * 10**6)",
+    "product": "import itertools\nx = list(itertools.product(range(10**4), repeat=3))",
+    "json": "import json\njson.loads('[' * 10**6)",
+    "closures": "f = lambda: 0\nwhile True:\n    f = (lambda g: lambda: g)(f)",
+    "nested_list": "x = []\nwhile True:\n    x = [x]",
+    "error_text": "raise ValueError('a' * 10**7)",
+    # depth
+    "recursion": "def f(n):\n    return f(n + 1)\nf(0)",
+    "recursion_mutual": "def f():\n    g()\ndef g():\n    f()\nf()",
+    "recursion_lambda": "f = lambda: f()\nf()",
+    "recursion_swallowing": "def f():\n    try:\n        f()\n    except BaseException:\n        f()\nf()",
+    "recursion_repr": "x = []\nfor i in range(10**5):\n    x = [x]\nprint(repr(x))",
+    "recursion_eq": "x = []\ny = []\nfor i in range(10**5):\n    x = [x]\n    y = [y]\nprint(x == y)",
+    "recursion_sort_key": "def f(x):\n    return sorted([x, x], key=f)\nf(1)",
+    # syntax
+    "parentheses": "x = " + "(" * 20_000 + "1" + ")" * 20_000,
+    "brackets": "x = " + "[" * 20_000 + "]" * 20_000,
+    "unary": "x = " + "-" * 40_000 + "1",
+    "blocks": "".join("if 1:\n" + " " * (depth + 1) for depth in range(200)) + "pass",
+    "attributes": "x" + ".x" * 20_000,
+    "lines": "x = 1\n" * 1_000_000,
+    "names": "\n".join(f"x{i} = {i}" for i in range(3000)) + "\nwhile True:\n    pass",
+    "fuzz_nul": "print('a\x00b')\x00",
+    "not_python": "Sure! Here is the code:\n```python\nprint(1)\n```",
+    "surrogates": "print('\ud800')\nprint('\\ud800' * 10)",
+    "bidi": "print('\u202e\u2066x')\n\u200bprint(1)",
+    # output
+    "flood": "while True:\n    print('x' * 1000)",
+    "flood_one": "print('x' * 10**7)",
+    "flood_small": "while True:\n    print(end='.')",
+    # calls
+    "call_loop": "while True:\n    search_history('x')",
+    "call_loop_swallowing": (
+        "while True:\n    try:\n        search_history('x')\n        nowhere()\n"
+        "    except BaseException:\n        pass"
+    ),
+    "call_recursion": "def f():\n    search_history('x')\n    f()\nf()",
+    "name_loop": "while True:\n    try:\n        nowhere\n    except NameError:\n        pass",
+    "file_loop": "while True:\n    try:\n        open('FILE')\n    except Exception:\n        pass",
+    "huge_argument": "search_history('x' * 10**7)\nsearch_history([[]] * 10**5)",
+    "many_arguments": "search_history(*range(10**5))",
+    "cyclic_argument": "x = []\nx.append(x)\nsearch_history(x, {'x': x})",
+    "deep_argument": "x = []\nfor i in range(10**4):\n    x = [x]\nsearch_history(x)",
+}
+"""They end by their limits."""
