@@ -27,6 +27,8 @@ DEFINITIONS = {
     "stages": 'p50 in milliseconds of what the service says of itself (`include: ["timings"]`); `http` is '
     "the rest: client, socket, server, and checking the request's API key and body",
     "/health/live": "a request that touches nothing: what client, socket and server cost by themselves",
+    "first questions": "the service starts anew, so the first question to a namespace finds nothing of it at "
+    "hand; with fewer requests than namespaces every question is such a one",
     "machine": "client, service and store share it",
 }
 
@@ -86,7 +88,7 @@ class Report:
         """Return the report for a terminal."""
         title = f"{self.units:,} turns, {self.embedder}, {self.store}, {self.machine}"
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-        stages = stages_of(self.rows())
+        stages = _stages(self.rows())
         numbers = ("units", "clients", "n", "p50 ms", "p99 ms", "mean ms", "req/s", "of embedder", *stages)
         for place, heading in enumerate(("strategy", *numbers)):
             table.add_column(heading, justify="right" if place else "left")
@@ -122,7 +124,7 @@ def row_of(taken: Taken, embedder_per_second: float) -> Row:
     )
 
 
-def stages_of(rows: Sequence[Row]) -> list[str]:
+def _stages(rows: Sequence[Row]) -> list[str]:
     """Return every stage of any row once, the rest last."""
     names = dict.fromkeys(name for row in rows for name in row.stages if name != "http")
     return [*names, "http"]

@@ -47,7 +47,7 @@ class ContextRequest(Request):
     max_tokens: StrictInt = Field(
         default=1000, ge=1, le=MAX_CONTEXT_TOKENS, description="most tokens, estimated as UTF-8 bytes ÷ 4"
     )
-    strategy: Chosen = "tiers"
+    strategy: Chosen = "auto"
     options: Parameters = Field(default_factory=Options)
     as_of: AsOf = None
     superseded: Literal["mark", "leave_out"] = Field(
@@ -107,7 +107,7 @@ class Ask(Request):
 
     query: Question
     user_id: UserId
-    strategy: Answering = "tiers"
+    strategy: Answering = "auto"
     options: Parameters = Field(default_factory=Options)
     as_of: AsOf = None
     top_k: StrictInt | None = Field(default=None, ge=1, description="most memories to answer from")

@@ -115,7 +115,8 @@ Chosen = Annotated[
     Strategy,
     BeforeValidator(_not_to_answer),
     Field(
-        description="`tiers`: exchanges, episodes, facts (RecMem §3.5); `adaptive`: as deep as the question "
+        description="`auto`: late interaction, words and context, fused (the default, ours); "
+        "`tiers`: exchanges, episodes, facts (RecMem §3.5); `adaptive`: as deep as the question "
         "is complex (SimpleMem §2.3); `topology`: along links to what is archived (All-Mem §3.4); `chain`: "
         "turns that lead to each other (Chain-of-Memory §3.2)"
     ),
@@ -220,7 +221,7 @@ class Search(Request):
     max_tokens: StrictInt | None = Field(
         default=None, ge=1, description="most tokens of all texts together, estimated as bytes ÷ 4"
     )
-    strategy: Chosen = "tiers"
+    strategy: Chosen = "auto"
     options: Parameters = Field(default_factory=Options)
     as_of: AsOf = None
     include: list[Literal["links", "turns", "timings", "why"]] = Field(

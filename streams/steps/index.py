@@ -103,11 +103,12 @@ def _point(unit: Unit, dense: Vector, summary: Vector | None, tokens: TokenVecto
         said_at=unit.said_at,
         dense=dense,
         summary=summary,
-        leaf=_leaf(unit, tokens) if unit.kind == "turn" else None,
+        leaf=leaf_of(unit, tokens) if unit.kind == "turn" else None,
     )
 
 
-def _leaf(turn: Unit, tokens: TokenVectors | None) -> Leaf:
+def leaf_of(turn: Unit, tokens: TokenVectors | None) -> Leaf:
+    """Return what stands beside a turn's vector in the store."""
     return Leaf(turn.ordinal, stems(turn.spoken), traits_of(turn.text, turn.said_at), tokens)
 
 

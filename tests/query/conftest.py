@@ -17,9 +17,10 @@ from lamina.sinks.prometheus import PrometheusMetrics
 from lamina.sinks.tables import open_tables
 from lamina.streams.codec import Vector
 from lamina.streams.namespace import Namespace, namespace_of
-from lamina.streams.ports import Point, Tables
+from lamina.streams.ports import Leaf, Point, Tables
 from lamina.streams.records import Link, Status, Unit
 from lamina.streams.settings import Settings
+from lamina.streams.steps.index import leaf_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ROOT = UUID("00000000-0000-0000-0000-00000000a11a")
@@ -132,11 +133,16 @@ class World:
                     unit.speaker,
                     unit.said_at,
                     await self.vector(unit.text),
+                    leaf=await self.leaf(unit) if unit.kind == "turn" else None,
                 )
                 for unit in units
                 if unit.visible
             ]
         )
+
+    async def leaf(self, turn: Unit) -> Leaf:
+        [tokens] = (await self.embedder.embed_turns([(None, turn.spoken)])).tokens
+        return leaf_of(turn, tokens)
 
     async def units_of(self, namespace: Namespace, ids) -> dict[UUID, Unit]:
         return await self.tables.units(namespace, [UUID(str(one)) for one in ids])

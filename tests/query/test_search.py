@@ -20,7 +20,7 @@ async def test_a_result_names_its_evidence_and_where_it_comes_from(world, http):
     answer = await http.post("/v1/memories/search", json={"query": "key with Grace", "user_id": "ada"})
     assert answer.status_code == 200
     body = answer.json()
-    assert body["strategy"] == "tiers"
+    assert body["strategy"] == "auto"
     best = body["results"][0]
     assert best["id"] == str(turns[1].id)
     assert best["evidence"] == [str(turns[0].id), str(turns[1].id)]
@@ -55,7 +55,7 @@ async def test_turns_links_and_timings_come_when_asked_for(world, http):
     assert {(link["source"], link["target"], link["type"]) for link in result["links"]} == {
         (str(fact.id), str(turn.id), "evidence") for turn in turns
     }
-    assert set(answer.json()["timings"]) == {"embed", "search", "load"}
+    assert set(answer.json()["timings"]) == {"embed", "search", "rank", "load"}
 
 
 async def test_an_unknown_user_has_no_results(http):

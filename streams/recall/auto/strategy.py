@@ -9,6 +9,7 @@ rest too.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median_low
 from uuid import UUID
 
@@ -17,15 +18,24 @@ import numpy as np
 from lamina.streams.recall.auto.fusion import Ranked, rank
 from lamina.streams.recall.auto.gather import gather
 from lamina.streams.recall.auto.pool import Pool
-from lamina.streams.recall.found import Asked, Found, Sources, place
-from lamina.streams.recall.loading import Scored, evidenced, kinds_of, nearest
+from lamina.streams.recall.auto.traits import TRAITS
+from lamina.streams.recall.found import Asked, Found, Sources, in_time, known, place
+from lamina.streams.recall.loading import Scored, evidenced, kinds_of
 from lamina.streams.recall.options import Auto
-from lamina.streams.records import Unit
+from lamina.streams.records import Kind, Unit
+
+_DERIVED: tuple[Kind, ...] = ("fact", "episode", "abstract")
+_SPARE = 2
+"""Turns loaded for each one wanted: the filters do not hold for neighbours, and a point may be stale."""
+_ASKS = TRAITS.index("asks")
 
 
-async def auto(asked: Asked, sources: Sources, options: Auto) -> list[Found]:
+async def auto(
+    asked: Asked, sources: Sources, options: Auto, weights: Mapping[str, float] | None = None
+) -> list[Found]:
     """Find what answers a question; best first, ties by kind, then id.
 
+    A turn comes with the turn before it where that asks something: a reply is read with its question.
     `why` of a turn: `cosine`, and the term of each feature; the terms sum to `score`. Of another unit:
     `cosine` and `beside`, the id of the turn whose score it has.
 
@@ -33,41 +43,93 @@ async def auto(asked: Asked, sources: Sources, options: Auto) -> list[Found]:
         asked: the question; dates in it count from `as_of`, else from when it is asked.
         sources: the ports.
         options: how much is looked at and returned.
+        weights: of the features; None: the shipped ones.
 
     Raises:
         StoreUnavailable: the store does not answer.
         TablesUnavailable: the tables do not answer.
     """
     pool = await gather(asked, sources, options)
+    derived = await _derived(asked, sources, options)
     with sources.stage("rank"):
-        ranked = rank(asked.text, asked.filters.as_of or asked.at, pool)
-    scored: list[Scored] = []
-    if "turn" in asked.filters.kinds:
-        scored += await _turns(asked, sources, pool, ranked, options)
-    derived = await nearest(asked, sources, kinds_of(asked, ("fact", "episode", "abstract")), options.derived)
-    known = dict(zip(pool.ids, ranked.scores.tolist(), strict=True))
-    scored += [_beside(unit, cosine, known) for unit, cosine in derived]
-    scored.sort(key=lambda one: place(one.unit, one.score))
-    return await evidenced(asked, sources, scored[: asked.top_k])
-
-
-async def _turns(asked: Asked, sources: Sources, pool: Pool, ranked: Ranked, options: Auto) -> list[Scored]:
-    """Return the best turns that the tables know as visible and the filters let pass."""
-    # Neighbours may be gated by a filter, and a point may be stale: ask for a few more than are wanted.
-    wanted = min(options.turns, asked.top_k or options.turns)
-    best = ranked.order[: 2 * wanted].tolist()
+        ranked = rank(asked.text, asked.filters.as_of or asked.at, pool, weights)
+        best = _best(asked, pool, ranked, options)
     with sources.stage("load"):
-        units = await sources.tables.units(asked.namespace, [pool.ids[n] for n in best])
-    kept: list[tuple[int, Unit]] = []
-    for n in best:
-        unit = units.get(pool.ids[n])
-        if unit is not None and unit.visible and asked.filters.passes(unit):
-            kept.append((n, unit))
-    kept = kept[:wanted]
-    cosines = await _cosines(asked, sources, pool, [n for n, _ in kept])
-    return [
-        Scored(unit, float(ranked.scores[n]), {**ranked.why(n), "cosine": cosines[n]}) for n, unit in kept
+        wanted = {turn for one in best for turn in (one.turn, one.asker) if turn is not None} | derived.keys()
+        units = await sources.tables.units(asked.namespace, wanted) if wanted else {}
+    kept = [one for one in best if _is_result(units.get(one.turn), asked)][: _most(asked, options)]
+    cosines = await _cosines(asked, sources, pool, [one.place for one in kept])
+    scored = [
+        Scored(
+            units[one.turn],
+            float(ranked.scores[one.place]),
+            {**ranked.why(one.place), "cosine": cosines[one.place]},
+        )
+        for one in kept
     ]
+    scores = dict(zip(pool.ids, ranked.scores.tolist(), strict=True)) if derived else {}
+    scored += [
+        _beside(units[key], cosine, scores)
+        for key, cosine in derived.items()
+        if _is_result(units.get(key), asked)
+    ]
+    scored.sort(key=lambda one: place(one.unit, one.score))
+    askers = {
+        one.turn: asker
+        for one in kept
+        if one.asker is not None
+        and (asker := units.get(one.asker)) is not None
+        and known(asker, asked.filters.as_of)
+    }
+    return [
+        replace(one, turns=in_time((askers[one.unit.id], one.unit))) if one.unit.id in askers else one
+        for one in await evidenced(asked, sources, scored[: asked.top_k])
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """A turn that may be a result."""
+
+    place: int
+    """In the pool."""
+    turn: UUID
+    asker: UUID | None
+    """The turn before it, where that asks something."""
+
+
+def _best(asked: Asked, pool: Pool, ranked: Ranked, options: Auto) -> list[_Best]:
+    """Return the best turns of a pool, more than are wanted."""
+    if "turn" not in asked.filters.kinds:
+        return []
+    asking = {
+        (int(pool.session[n]), int(pool.ordinal[n])): pool.ids[n]
+        for n in np.flatnonzero(pool.traits[:, _ASKS]).tolist()
+    }
+    return [
+        _Best(n, pool.ids[n], asking.get((int(pool.session[n]), int(pool.ordinal[n]) - 1)))
+        for n in ranked.order[: _SPARE * _most(asked, options)].tolist()
+    ]
+
+
+def _most(asked: Asked, options: Auto) -> int:
+    return min(options.turns, asked.top_k or options.turns)
+
+
+def _is_result(unit: Unit | None, asked: Asked) -> bool:
+    """Tell whether the tables know a unit as visible and the filters let it pass."""
+    return unit is not None and unit.visible and asked.filters.passes(unit)
+
+
+async def _derived(asked: Asked, sources: Sources, options: Auto) -> dict[UUID, float]:
+    """Return the nearest units that are no turns, with their cosines."""
+    kinds = kinds_of(asked, _DERIVED)
+    if not kinds or not options.derived:
+        return {}
+    with sources.stage("search"):
+        query = asked.filters.query(asked.vector, asked.namespace, kinds, options.derived)
+        [hits] = await sources.store.search([query])
+    return {hit.id: hit.score for hit in hits}
 
 
 async def _cosines(asked: Asked, sources: Sources, pool: Pool, places: Sequence[int]) -> Mapping[int, float]:

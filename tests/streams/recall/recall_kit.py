@@ -8,11 +8,10 @@ import numpy as np
 
 from lamina.sinks.in_memory import InMemoryStore
 from lamina.streams.namespace import namespace_of
-from lamina.streams.ports import Leaf, Point
-from lamina.streams.recall.auto.traits import traits_of
+from lamina.streams.ports import Point
 from lamina.streams.recall.found import Asked, Filters, Sources
 from lamina.streams.records import Link, Status, Unit
-from lamina.streams.words import stems
+from lamina.streams.steps.index import leaf_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = namespace_of("t", "ada")
@@ -50,10 +49,6 @@ def archived(name, **fields):
 def at(cosine):
     """Return a vector of that cosine with the question."""
     return np.array([cosine, np.sqrt(1 - cosine**2), 0.0], np.float32)
-
-
-def leaf_of(turn):
-    return Leaf(turn.ordinal, stems(turn.spoken), traits_of(turn.text, turn.said_at))
 
 
 class Told:
@@ -111,7 +106,7 @@ class Memory:
                     unit.speaker,
                     unit.said_at,
                     at(vector) if isinstance(vector, float) else np.asarray(vector, np.float32),
-                    leaf=leaf_of(unit) if unit.kind == "turn" else None,
+                    leaf=leaf_of(unit, None) if unit.kind == "turn" else None,
                 )
                 for unit, vector in units
                 if vector is not None
