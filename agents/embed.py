@@ -19,8 +19,8 @@ from lamina.streams.topics import EMBEDDED
 
 DENSE = "dense"
 EXCHANGE = "exchange"
-PIECES = "pieces"
 TOKENS = "tokens"
+BEFORE = "before"
 
 
 def embed_step(ports: Ports, publisher: Publisher) -> Step[Admitted]:
@@ -45,8 +45,9 @@ def to_record(each: EmbeddedTurn) -> Outgoing:
     headers = {DENSE: vector_to_bytes(each.dense)}
     if each.exchange is not None:
         headers[EXCHANGE] = vector_to_bytes(each.exchange)
-    if each.tokens is not None:
-        headers[PIECES], headers[TOKENS] = tokens_to_bytes(each.tokens)
+    for name, tokens in ((TOKENS, each.tokens), (BEFORE, each.before)):
+        if tokens is not None:
+            headers[_pieces(name)], headers[name] = tokens_to_bytes(tokens)
     return Outgoing(EMBEDDED, each.record.unit.namespace, encode(each.record), headers)
 
 
@@ -71,15 +72,20 @@ def from_record(message: Any, dimension: int, token_width: int) -> EmbeddedTurn:
         record=record,
         dense=_vector(headers, DENSE, dimension),
         exchange=_vector(headers, EXCHANGE, dimension) if EXCHANGE in headers else None,
-        tokens=_tokens(headers, token_width),
+        tokens=_tokens(headers, TOKENS, token_width),
+        before=_tokens(headers, BEFORE, token_width),
     )
 
 
-def _tokens(headers: Mapping[str, bytes], width: int) -> TokenVectors | None:
-    """Read the tokens; a record of an earlier build has none: its turn is embedded again for the store."""
-    if not width or TOKENS not in headers or PIECES not in headers:
+def _pieces(name: str) -> str:
+    return f"{name}-pieces"
+
+
+def _tokens(headers: Mapping[str, bytes], name: str, width: int) -> TokenVectors | None:
+    """Read tokens; a record of an earlier build has none: its turn is embedded again for the store."""
+    if not width or name not in headers or _pieces(name) not in headers:
         return None
-    return tokens_from_bytes(headers[PIECES], headers[TOKENS], width)
+    return tokens_from_bytes(headers[_pieces(name)], headers[name], width)
 
 
 def _vector(headers: Mapping[str, bytes], name: str, dimension: int) -> Vector:

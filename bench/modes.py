@@ -42,7 +42,12 @@ RECMEM = Mode(
         "topology": False,
     },
 )
-_ALL_MEM = {
+RECMEM_DIRECT = Mode(
+    "recmem-direct",
+    "the same, but facts are drawn from the turns with no episode as reference (RecMem §4.3)",
+    changes={**RECMEM.changes, "episodic": "direct"},
+)
+ALL_MEM_CHANGES: dict[str, Any] = {
     "gate_enabled": False,
     "salience": False,
     "count_unit": "exchange",
@@ -55,13 +60,13 @@ ALL_MEM = Mode(
     "all-mem-faithful",
     "All-Mem as published: every turn described at write, topology over turns, no gate, no recurrence",
     intake="described",
-    changes={**_ALL_MEM, "diagnose": "all"},
+    changes={**ALL_MEM_CHANGES, "diagnose": "all"},
 )
 ALL_MEM_DRIFT = Mode(
     "all-mem-drift",
     "the same behind the drift gate: its savings where there are thousands of neighbourhoods",
     intake="described",
-    changes={**_ALL_MEM, "diagnose": "drift"},
+    changes={**ALL_MEM_CHANGES, "diagnose": "drift"},
 )
 EAGER = Mode(
     "eager",
@@ -71,7 +76,8 @@ EAGER = Mode(
 )
 
 MODES: dict[str, Mode] = {
-    mode.name: mode for mode in (EXTRACTIVE, DEFAULT, DEFAULT_ALL, RECMEM, ALL_MEM, ALL_MEM_DRIFT, EAGER)
+    mode.name: mode
+    for mode in (EXTRACTIVE, DEFAULT, DEFAULT_ALL, RECMEM, RECMEM_DIRECT, ALL_MEM, ALL_MEM_DRIFT, EAGER)
 }
 """In the order in which they run: `extractive` first, while the cache of vectors is cold."""
 

@@ -29,6 +29,8 @@ from lamina.streams.steps.remember import RecurrenceCache, remember
 class Memory:
     """What a strategy may read, and the names by which its results are checked."""
 
+    conversation: str
+    """The data set's name of it."""
     namespace: Namespace
     tables: Tables
     store: VectorStore
@@ -98,5 +100,13 @@ async def _memory(conversation: Conversation, ports: Ports) -> Memory:
     turns = tuple(sorted(units.values(), key=lambda unit: unit.position))
     asked_at = conversation.asked_at or turns[-1].said_at
     return Memory(
-        namespace, ports.tables, ports.store, ports.embedder, ports.settings, turns, names, asked_at
+        conversation=conversation.id,
+        namespace=namespace,
+        tables=ports.tables,
+        store=ports.store,
+        embedder=ports.embedder,
+        settings=ports.settings,
+        turns=turns,
+        names=names,
+        asked_at=asked_at,
     )

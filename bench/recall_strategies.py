@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.bench.bm25 import BM25
+from lamina.bench.fusion_folds import unseen
 from lamina.bench.recall_memory import Memory
+from lamina.streams.recall.auto.strategy import auto
 from lamina.streams.recall.found import Asked, Found, Sources
 from lamina.streams.recall.options import Options
 from lamina.streams.recall.options import Strategy as Name
@@ -56,6 +58,22 @@ async def _dense(memory: Memory) -> Ask:
     return ask
 
 
+async def _auto(memory: Memory) -> Ask:
+    """Ask with weights that never saw the conversation: the shipped ones, unless it took part in their fit."""
+    weights = unseen(memory.conversation, "tokens" if memory.embedder.token_width else "dense")
+    sources = Sources(memory.store, memory.tables, memory.embedder)
+
+    async def ask(question: str) -> list[Found]:
+        return await auto(await _asked(question, memory), sources, Options().auto, weights)
+
+    return ask
+
+
+async def _asked(question: str, memory: Memory) -> Asked:
+    vectors = await memory.embedder.embed_question(question)
+    return Asked(question, vectors.dense, memory.namespace, memory.asked_at, tokens=vectors.tokens)
+
+
 def _by_service(name: Name) -> Callable[[Memory], Awaitable[Ask]]:
     """Ask as the service does, with the budgets of the settings, at the time the questions were asked."""
 
@@ -65,8 +83,7 @@ def _by_service(name: Name) -> Callable[[Memory], Awaitable[Ask]]:
         sources = Sources(memory.store, memory.tables, memory.embedder)
 
         async def ask(question: str) -> list[Found]:
-            vectors = await memory.embedder.embed_question(question)
-            asked = Asked(question, vectors.dense, memory.namespace, memory.asked_at, tokens=vectors.tokens)
+            asked = await _asked(question, memory)
             return await recall(name, asked, sources, budget=budget, options=Options())
 
         return ask
@@ -85,7 +102,8 @@ def _best(turns: Sequence[Unit], scores: NDArray[np.float64]) -> list[Found]:
 
 
 _SAYS: Mapping[Name, str] = {
-    "auto": "ours: late interaction, words and context, fused by fitted weights",
+    "auto": "ours: late interaction, words and context, fused; a LoCoMo conversation that took part in the "
+    "fit of the weights is asked with those fitted on the others",
     "tiers": "RecMem §3.5: exchanges, episodes and facts by cosine, a budget each",
     "adaptive": "SimpleMem §2.3: cosine and BM25 under hard constraints, as deep as the question is complex",
     "topology": "All-Mem §3.4: anchors on the visible surface, expanded along typed links",
@@ -95,6 +113,8 @@ _SAYS: Mapping[Name, str] = {
 STRATEGIES: Mapping[str, Strategy] = {
     "bm25": Strategy("BM25 over all turns, `speaker: text`, stems without stop words (baseline)", _bm25),
     "dense": Strategy("cosine over all turns, each `speaker: text` embedded alone (baseline)", _dense),
-    **{name: Strategy(_SAYS[name], _by_service(name)) for name in get_args(Name)},
+    **{
+        name: Strategy(_SAYS[name], _auto if name == "auto" else _by_service(name)) for name in get_args(Name)
+    },
 }
 """In the order in which they are shown: the baselines, then every strategy of the service."""

@@ -105,7 +105,7 @@ def _refine(data: Data) -> Json:
 
 
 def _extract(data: Data) -> Json:
-    return {"facts": _facts(turns_of(data["turns"]), (), "")}
+    return {"facts": _facts(turns_of(data["turns"]), data.get("known", ()), "")}
 
 
 def _describe(data: Data) -> Json:

@@ -4,7 +4,7 @@ Numbers stand in a frame's block, one array after the other; the rest in its JSO
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,22 +12,29 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.streams.late_interaction import QuestionTokens, tokens_from_bytes, tokens_to_bytes
+from lamina.streams.late_interaction import QuestionTokens, TokenVectors, tokens_to_bytes
 from lamina.streams.namespace import Namespace
-from lamina.streams.ports import Leaf, Point, PoolQuery, Query
+from lamina.streams.ports import Before, Leaf, Point, PoolQuery, Query
 from lamina.streams.recall.auto.pool import Pool
 from lamina.streams.recall.auto.traits import TRAITS
+from lamina.streams.shelf import Entry
 
 _COLUMNS: Mapping[str, str] = {
     "session": "<i4",
     "ordinal": "<i4",
     "speaker": "<i4",
     "said_at": "<f8",
+    "context": "?",
     "cosine": "<f4",
     "words": "<f4",
     "info": "<f4",
 }
 """The arrays of a pool with one number for each turn, and their types."""
+
+
+_FIRST = np.uint8(35)
+"""The character of 0: after the control characters and the quotation mark, which JSON would escape. That of
+the largest, `SCALE` of `lamina.streams.late_interaction`, is then 255."""
 
 
 def payload_of(point: Point) -> dict[str, Any]:
@@ -39,26 +46,66 @@ def payload_of(point: Point) -> dict[str, Any]:
         "speaker": point.speaker,
         "said_at": point.said_at.timestamp(),
     }
-    leaf = point.leaf
-    if leaf is not None:
-        payload |= {"ordinal": leaf.ordinal, "stems": " ".join(leaf.stems), "traits": list(leaf.traits)}
-        if leaf.tokens is not None:
-            pieces, vectors = tokens_to_bytes(leaf.tokens)
-            payload["pieces"] = b64encode(pieces).decode()
-            payload["tokens"] = b64encode(vectors).decode()
-            payload["token_width"] = leaf.tokens.vectors.shape[1]
+    return payload if point.leaf is None else payload | _leaf_payload(point.leaf)
+
+
+def _leaf_payload(leaf: Leaf) -> dict[str, Any]:
+    payload: dict[str, Any] = {
+        "ordinal": leaf.ordinal,
+        "stems": " ".join(leaf.stems),
+        "seen": list(leaf.seen),
+        "traits": list(leaf.traits),
+    }
+    if leaf.tokens is not None:
+        pieces, _ = tokens_to_bytes(leaf.tokens)
+        payload["pieces"] = b64encode(pieces).decode()
+        payload["tokens"] = _text_of(leaf.tokens.vectors)
+        payload["token_width"] = leaf.tokens.vectors.shape[1]
+    if leaf.before is not None:
+        payload["before"] = {
+            "turn": str(leaf.before.turn),
+            "speaker": leaf.before.speaker,
+            "said_at": leaf.before.said_at.timestamp(),
+            **_leaf_payload(leaf.before.leaf),
+        }
     return payload
 
 
-def leaf_of(payload: Mapping[str, Any]) -> Leaf | None:
-    """Return the leaf in a payload; None where there is none."""
-    if "ordinal" not in payload:
-        return None
-    tokens = None
+def entries_of(points: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Entry]:
+    """Return what is put on a shelf of points, ids and payloads; those without a leaf are left out."""
+    return [
+        Entry(UUID(key), payload["session"], payload["speaker"], payload["said_at"], _leaf_of(payload))
+        for key, payload in points
+        if "ordinal" in payload
+    ]
+
+
+def _leaf_of(payload: Mapping[str, Any]) -> Leaf:
+    tokens = before = None
     if "tokens" in payload:
-        pieces, vectors = b64decode(payload["pieces"]), b64decode(payload["tokens"])
-        tokens = tokens_from_bytes(pieces, vectors, payload["token_width"])
-    return Leaf(payload["ordinal"], tuple(payload["stems"].split()), tuple(payload["traits"]), tokens)
+        pieces = np.frombuffer(b64decode(payload["pieces"]), "<u2")
+        tokens = TokenVectors(pieces, _vectors_of(payload["tokens"], payload["token_width"]))
+    if "before" in payload:
+        last = payload["before"]
+        said_at = datetime.fromtimestamp(last["said_at"], UTC)
+        before = Before(UUID(last["turn"]), last["speaker"], said_at, _leaf_of(last))
+    stems = tuple(payload["stems"].split())
+    return Leaf(payload["ordinal"], stems, tuple(payload["seen"]), tuple(payload["traits"]), tokens, before)
+
+
+def _text_of(vectors: NDArray[np.int8]) -> str:
+    """Write numbers as characters, one each: a payload holds text, and base64 would be a third longer.
+
+    Small numbers, of either sign, are ASCII and so one byte each: 2·v, or −2·v − 1 where v is negative.
+    """
+    numbers = vectors.astype(np.int16)
+    return (((numbers << 1) ^ (numbers >> 15)).astype(np.uint8) + _FIRST).tobytes().decode("latin-1")
+
+
+def _vectors_of(text: str, width: int) -> NDArray[np.int8]:
+    """Read what `_text_of` wrote, (n, width)."""
+    numbers = np.frombuffer(text.encode("latin-1"), np.uint8) - _FIRST
+    return ((numbers >> 1) ^ -(numbers & 1)).view(np.int8).reshape(-1, width)
 
 
 def query_header(query: Query) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from lamina.sinks.edge_pool import leaf_of
+from lamina.sinks.edge_pool import entries_of
 from lamina.streams.shelf import Shelf
 
 
@@ -31,17 +31,20 @@ class Shelves:
             _, oldest = self._held.popitem(last=False)
             held -= oldest.bytes
             for turn in oldest.ids:
-                del self._homes[turn]
+                self._homes.pop(turn, None)
         return shelf
 
     def put(self, ids: Sequence[str], payloads: Sequence[Mapping[str, Any]]) -> None:
         """Put what was written on the shelves that are there; each point is on none other."""
         self.remove(ids)
+        of_shelves: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         for point_id, payload in zip(ids, payloads, strict=True):
-            namespace = payload["namespace"]
-            shelf = self._held.get(namespace)
-            if shelf is not None and put_on(shelf, point_id, payload):
-                self._homes[UUID(point_id)] = namespace
+            if payload["namespace"] in self._held:
+                of_shelves.setdefault(payload["namespace"], []).append((point_id, payload))
+        for namespace, points in of_shelves.items():
+            entries = entries_of(points)
+            self._held[namespace].put(entries)
+            self._homes.update(dict.fromkeys((entry.turn for entry in entries), namespace))
 
     def remove(self, ids: Collection[str]) -> None:
         """Take points off every shelf; unknown ids are ignored."""
@@ -50,12 +53,3 @@ class Shelves:
             if namespace is not None:
                 self._held[namespace].remove([turn])
                 self._held[namespace] = self._held[namespace].tidied()
-
-
-def put_on(shelf: Shelf, point_id: str, payload: Mapping[str, Any]) -> bool:
-    """Put a point on a shelf, if it is a turn that was written with a leaf; tell whether it is."""
-    leaf = leaf_of(payload)
-    if leaf is None:
-        return False
-    shelf.put(UUID(point_id), payload["session"], payload["speaker"], payload["said_at"], leaf)
-    return True

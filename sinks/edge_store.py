@@ -22,9 +22,9 @@ from qdrant_edge import (
     UpdateOperation,
 )
 
-from lamina.sinks.edge_pool import hits_of, pool_to_frame, question_from_frame
+from lamina.sinks.edge_pool import entries_of, hits_of, pool_to_frame, question_from_frame
 from lamina.sinks.edge_protocol import SCROLL_POINTS, UPSERT_POINTS
-from lamina.sinks.edge_shelves import Shelves, put_on
+from lamina.sinks.edge_shelves import Shelves
 from lamina.streams.shelf import Shelf
 
 DENSE, SUMMARY = "dense", "summary"
@@ -159,8 +159,7 @@ class Store:
                 limit=SCROLL_POINTS, offset=offset, filter=turns, with_payload=True, with_vector=False
             )
             records, offset = self._shard.scroll(request)
-            for record in records:
-                put_on(shelf, str(record.id), record.payload or {})
+            shelf.put(entries_of((str(record.id), record.payload or {}) for record in records))
             if offset is None:
                 return shelf
 

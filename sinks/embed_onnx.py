@@ -53,6 +53,7 @@ _CLS, _SEP = 101, 102  # ids of the pinned tokenizer
 class _TurnEntry:
     rows: Rows
     tokens: TokenVectors
+    before: TokenVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,12 @@ class OnnxEmbedder:
         keys = [content_key("turn", previous or "", text) for previous, text in turns]
         entries = await self._cache.through(keys, compute)
         rows = _stack([entry.rows for entry in entries], 2)
-        tokens = tuple(entry.tokens for entry in entries)
-        return TurnVectors(turn=rows[:, 0].copy(), exchange=rows[:, 1].copy(), tokens=tokens)
+        return TurnVectors(
+            turn=rows[:, 0].copy(),
+            exchange=rows[:, 1].copy(),
+            tokens=tuple(entry.tokens for entry in entries),
+            before=tuple(entry.before for entry in entries),
+        )
 
     async def embed_question(self, question: str) -> QuestionVectors:
         """Embed a question in one pass: its vector as `embed` gives it, and its tokens.
@@ -198,8 +203,12 @@ class OnnxEmbedder:
         return [results[position] for position in range(len(sequences))]
 
     def _turn_entry(self, states: Matrix, sequence: _Sequence) -> _TurnEntry:
-        own = states[1 + len(sequence.previous) : -1]
-        return _TurnEntry(_pool_turn(states, sequence), self._space.of_turn(sequence.own, own))
+        border = 1 + len(sequence.previous)
+        return _TurnEntry(
+            rows=_pool_turn(states, sequence),
+            tokens=self._space.of_turn(sequence.own, states[border:-1]),
+            before=self._space.of_turn(sequence.previous, states[1:border]),
+        )
 
     def _question_entry(self, states: Matrix, sequence: _Sequence) -> QuestionVectors:
         tokens = self._space.of_question(sequence.own, states[1:-1])

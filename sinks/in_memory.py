@@ -22,7 +22,7 @@ from lamina.streams.metrics import CATALOGUE, Metric
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Hit, Outgoing, Point, PoolQuery, Query, QuestionVectors, TurnVectors
 from lamina.streams.recall.auto.pool import Pool
-from lamina.streams.shelf import Shelf
+from lamina.streams.shelf import Entry, Shelf
 
 _WORD = re.compile(r"\w+")
 _FIRST_ROWS = 64
@@ -130,7 +130,8 @@ class HashEmbedder:
         return TurnVectors(
             turn=await self.embed(texts),
             exchange=await self.embed([f"{previous or ''} {text}" for previous, text in turns]),
-            tokens=tuple(TokenVectors(np.unique(p), quantised(v)) for p, v in map(_words_of, texts)),
+            tokens=tuple(map(_tokens_of, texts)),
+            before=tuple(_tokens_of(previous or "") for previous, _ in turns),
         )
 
     async def embed_question(self, question: str) -> QuestionVectors:
@@ -149,6 +150,11 @@ def _words_of(text: str) -> tuple[NDArray[np.uint16], Matrix]:
     vectors = [_unit(_word_vector(word, HashEmbedder.dimension)) for word in words]
     matrix = np.array(vectors, np.float32).reshape(len(words), HashEmbedder.dimension)
     return np.array(pieces, np.uint16), matrix
+
+
+def _tokens_of(text: str) -> TokenVectors:
+    pieces, vectors = _words_of(text)
+    return TokenVectors(np.unique(pieces), quantised(vectors))
 
 
 @lru_cache(maxsize=50_000)
@@ -184,7 +190,8 @@ class InMemoryStore:
             self._homes[point.id] = points
             if point.leaf is not None:
                 shelf = self._shelves.setdefault(point.namespace, Shelf())
-                shelf.put(point.id, point.session, point.speaker, point.said_at.timestamp(), point.leaf)
+                said_at = point.said_at.timestamp()
+                shelf.put([Entry(point.id, point.session, point.speaker, said_at, point.leaf)])
                 self._shelves[point.namespace] = shelf.tidied()
 
     async def delete(self, ids: Collection[UUID]) -> None:

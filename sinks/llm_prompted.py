@@ -6,6 +6,7 @@ material is left out by `lamina.streams.grounding`, so a reply can be wrong or h
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from lamina.streams.descriptors import described
@@ -24,6 +25,7 @@ from lamina.streams.prompts import (
     describe,
     diagnose,
     episodes,
+    extract_cluster,
     merge_episode,
     plan_merge,
     plan_split,
@@ -35,7 +37,7 @@ from lamina.streams.prompts.material import MOST_TURNS, sample
 from lamina.streams.records import Descriptor, EpisodeDraft, FactDraft, Plan, Unit
 from lamina.streams.resolution import read
 
-Mode = Literal["fused", "faithful"]
+Mode = Literal["fused", "faithful", "direct"]
 
 _LONGEST_QUERY = 1000
 """Characters of joined turns by which known facts are looked up; an embedder reads no more."""
@@ -46,7 +48,8 @@ class PromptedEngine:
     """The `Engine` port by prompts; `name` is the model's.
 
     `fused` asks once for episodes and the facts they omit; `faithful` asks for the episodes, then for the
-    facts of each (RecMem eq. 6–9). The topology methods fail closed: an unusable or unsupported reply is no
+    facts of each (RecMem eq. 6–9), `direct` for those of all turns, with no episode shown (§4.3): episodes then
+    only lead the threads. The topology methods fail closed: an unusable or unsupported reply is no
     proposal, and no plan.
     """
 
@@ -61,6 +64,8 @@ class PromptedEngine:
         ask = self._asks(claim)
         if self._mode == "faithful":
             return await self._apart(ask, shown, related)
+        if self._mode == "direct":
+            return await self._direct(ask, shown, related)
         return await self._fused(ask, shown, related)
 
     async def _fused(self, ask: Ask, shown: Shown, related: Related) -> Plan:
@@ -89,6 +94,16 @@ class PromptedEngine:
         return Plan(
             engine=self.name, episodes=told, facts=tuple(facts.values()), resolved=resolved, note=note
         )
+
+    async def _direct(self, ask: Ask, shown: Shown, related: Related) -> Plan:
+        told, why_none, dropped = await self._episodes(ask, shown)
+        texts = "\n".join(unit.text for unit in shown.turns)[:_LONGEST_QUERY]
+        shown = replace(shown, known=await related(texts))
+        reply = await ask.one(extract_cluster.prompt(shown.turns, shown.readings, shown.known))
+        facts, dropped_facts = await asyncio.to_thread(facts_in, reply.facts, shown)
+        resolved, _ = resolved_in((), shown)
+        note = _note(told, why_none, [*dropped, *dropped_facts])
+        return Plan(engine=self.name, episodes=told, facts=facts, resolved=resolved, note=note)
 
     async def _episodes(
         self, ask: Ask, shown: Shown

@@ -1,7 +1,7 @@
 """Late interaction: a question's tokens against a turn's, each with its best match (ColBERT, 2020).
 
 A turn is kept as one small vector for each of its word pieces, read in the light of the turn before it;
-pieces of punctuation are left out. Vectors are of unit length, 127 to 1: rounding them to int8 costs no
+pieces of punctuation are left out. Vectors are of unit length, 110 to 1: rounding them to int8 costs no
 recall that could be measured (`docs/embedding.md`).
 """
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from lamina.streams.codec import Matrix
 from lamina.streams.errors import MalformedRecord
 
-SCALE = 127
-"""What 1 becomes."""
+SCALE = 110
+"""What 1 becomes: the largest for which a vector store's text can hold a number in one character."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

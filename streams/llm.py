@@ -20,7 +20,7 @@ Purpose = Literal[
     "plan_merge",  # All-Mem app. C.4
     "plan_update",  # All-Mem app. C.5
     "abstract",  # SimpleMem §2.2
-    "extract",  # the eager baseline of the benchmark: facts of one turn
+    "extract",  # facts with no episode shown: RecMem §4.3, and the eager baseline of the benchmark
     "answer",  # POST /v1/answer: from packed memories
     "deep",  # RLM-Memory §4: the next program of the sandbox, or the forced answer
     "sub_query",  # RLM-Memory §4: `llm_query` of such a program

@@ -65,6 +65,8 @@ class TurnVectors:
     """(n, dimension): the turn before it and the turn as one text; the turn alone where there is none."""
     tokens: tuple[TokenVectors, ...] | None = None
     """n, each turn's own tokens read in the light of the turn before it; None where the engine gives none."""
+    before: tuple[TokenVectors, ...] | None = None
+    """n, the tokens of the turn before each, from the same pass; without any where there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,10 +119,24 @@ class Leaf:
     ordinal: int
     """The turn's place in its session."""
     stems: tuple[str, ...]
-    """Of its content words, its speaker's name among them, with repetitions."""
+    """Of its content words, its speaker's name among them, each once."""
+    seen: tuple[int, ...]
+    """How often each stands in the turn."""
     traits: tuple[int, ...]
     """As `lamina.streams.recall.auto.traits` tells them."""
     tokens: TokenVectors | None = None
+    before: "Before | None" = None
+    """The turn before it in the session, where the gate kept that one from the store."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Before:
+    """A gated turn, which is never found and yet tells what the turn after it is about."""
+
+    turn: UUID
+    speaker: str
+    said_at: datetime
+    leaf: Leaf
 
 
 @dataclass(frozen=True, slots=True, eq=False)

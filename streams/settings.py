@@ -77,7 +77,9 @@ class Settings(BaseModel):
     embedder: Literal["onnx", "openai"] = Field(default="onnx", description="Embedding engine")
     embed_threads: int = Field(default=2, ge=1, description="Threads of the ONNX engine")
     embed_precision: Literal["int8", "fp32"] = Field(default="int8", description="Weights of the ONNX engine")
-    embed_cache_texts: int = Field(default=20_000, ge=0, description="Texts whose vectors are kept in memory")
+    embed_cache_texts: int = Field(
+        default=10_000, ge=0, description="Texts whose vectors are kept in memory: about 10 KB each"
+    )
     openai_base_url: str = Field(default="", description="OpenAI-compatible embedding endpoint")
     openai_api_key: str = Field(default="", description="Its key", repr=False)
     openai_embed_model: str = Field(default="text-embedding-3-small", description="Its model")
@@ -92,7 +94,11 @@ class Settings(BaseModel):
     theta_sim: float | Literal["adaptive"] = Field(
         default=0.7, description="θ_sim: cosine from which two are similar; `adaptive`: set per namespace"
     )
-    theta_count: int = Field(default=5, ge=2, description="θ_count: similar exchanges that promote a cluster")
+    theta_count: int = Field(
+        default=5,
+        ge=1,
+        description="θ_count: similar exchanges that promote a cluster; 1: every exchange is consolidated",
+    )
     salience: bool = Field(
         default=True, description="What matters is promoted without recurring; off: RecMem as published"
     )
@@ -124,7 +130,7 @@ class Settings(BaseModel):
     llm_thinking_tokens: int = Field(
         default=0, ge=0, description="Added to every reply's limit, for models that think within it"
     )
-    llm_calls_at_once: int = Field(default=8, ge=1, description="Calls of one process on their way at once")
+    llm_calls_at_once: int = Field(default=20, ge=1, description="Calls of one process on their way at once")
     llm_budget_tokens: int = Field(
         default=0,
         ge=0,
@@ -137,8 +143,14 @@ class Settings(BaseModel):
     llm_retry_seconds: float = Field(
         default=30.0, gt=0, description="Wait of a command whose model does not answer and names no delay"
     )
-    episodic: Literal["fused", "faithful"] = Field(
-        default="fused", description="One call for episodes and facts, or RecMem's separate calls"
+    episodic: Literal["fused", "faithful", "direct"] = Field(
+        default="fused",
+        description="One call for episodes and facts, RecMem's separate calls, or these with facts drawn from "
+        "the turns alone (RecMem §4.3)",
+    )
+    resolution: bool = Field(
+        default=True,
+        description="Index turns with references and dates resolved (SimpleMem eq. 3); off: as said",
     )
     known_facts: int = Field(default=10, ge=0, description="Known facts shown to the refiner (RecMem eq. 8)")
 
@@ -159,6 +171,9 @@ class Settings(BaseModel):
         default="drift",
         description="Neighbourhoods that are diagnosed: with a measured signal, or all (All-Mem)",
     )
+    topology_split: bool = Field(default=True, description="Split (All-Mem §3.3); off: never")
+    topology_merge: bool = Field(default=True, description="Merge (All-Mem §3.3); off: never")
+    topology_update: bool = Field(default=True, description="Update (All-Mem §3.3); off: never")
     theta_split: float = Field(default=0.9, ge=0, le=1, description="θ_op: confidence that accepts a split")
     theta_merge: float = Field(default=0.9, ge=0, le=1, description="θ_op: confidence that accepts a merge")
     theta_update: float = Field(

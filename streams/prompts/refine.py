@@ -35,8 +35,8 @@ class Facts(Reply):
     facts: list[Fact]
 
 
-WHAT_A_FACT_IS = (
-    "A fact is one lasting detail that a turn states and no episode tells: a name, a relation between "
+A_FACT_IS = (
+    "A fact is one lasting detail that a turn states{omitted}: a name, a relation between "
     "people, a preference, a possession, a place, a number, a date, a plan. Never a question, a guess or "
     "small talk, and never one that `known` already says. subject: whom or what it is about, by name. "
     "relation: one short verb phrase in snake_case (lives_in, sister, allergic_to, likes, plans_to); as in "
@@ -46,6 +46,8 @@ WHAT_A_FACT_IS = (
     "the day it was said. updates: the number of the known fact of the same subject and relation whose "
     "value it changes, else null. At most eight facts."
 )
+"""Needs `omitted`: what is told elsewhere and is no fact then."""
+WHAT_A_FACT_IS = A_FACT_IS.format(omitted=" and no episode tells")
 
 SYSTEM = (
     QUOTED

@@ -34,8 +34,11 @@ _MONTHS = re.compile(
 _CALENDAR = frozenset(
     name.casefold() for names in (day_name, day_abbr, month_name, month_abbr) for name in names if name
 )
+LONGEST = 2000
+"""Characters of a question that are read: the cost of a pasted text is bounded, 100 ms at 30,000 otherwise."""
 _REACH = 60
-"""Characters before a date phrase that are read for what leads it: bounds the cost of a long question."""
+"""Characters before a date phrase that are read for what leads it."""
+_WEEK = timedelta(days=7)
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -82,7 +85,7 @@ def constraints(question: str, at: datetime, speakers: Iterable[str]) -> Constra
     date.
 
     Args:
-        question: what is asked.
+        question: what is asked; its two ends count, as `telling` says.
         at: when it is asked: what "last week" counts from.
         speakers: who speaks in the memory.
     """
@@ -94,35 +97,52 @@ def time_range(question: str, at: datetime) -> tuple[datetime | None, datetime |
     """Return the half-open range of time that a question names; None at an open end, or where it names none.
 
     Args:
-        question: what is asked.
+        question: what is asked; its two ends count, as `telling` says.
         at: when it is asked: what "last week" counts from.
     """
     start, end, _ = _time(question, at)
     return start, end
 
 
+def telling(question: str) -> str:
+    """Return what is read of a question: of a long one its first and last `LONGEST` ÷ 2 characters.
+
+    Whoever pastes a text asks before or after it.
+    """
+    if len(question) <= LONGEST:
+        return question
+    return f"{question[: LONGEST // 2]}\n{question[-(LONGEST // 2) :]}"
+
+
 def _time(question: str, at: datetime) -> tuple[datetime | None, datetime | None, str]:
     """Return the range of time that a question names, and the question without the phrases that name it."""
-    question = _MONTHS.sub(r"\1 \2 \5 \3 \4 \5", question)
+    question = _MONTHS.sub(r"\1 \2 \5 \3 \4 \5", telling(question))
     starts: list[datetime] = []
     ends: list[datetime] = []
     rest = question
-    dates = resolve_dates(question, at)
-    told = [(date, _anchored(question, date)) for date in dates]
-    covered = [range(one.place, question.index(date.phrase)) for date, one in told if one]
-    for date, one in told:
-        if any(question.index(date.phrase) in words for words in covered):
+    told = [(place, date, _anchored(question, place, date)) for place, date in _placed(question, at)]
+    covered = [range(one.place, place) for place, _, one in told if one]
+    for place, date, one in told:
+        if any(place in words for words in covered):
             continue  # "last weekend before 10 April" is told by that day, not by today
-        start, end = (one.start, one.end) if one else _bound(question, date)
+        start, end = (one.start, one.end) if one else _bound(question, place, date)
         starts += [start] if start else []
-        ends += [end] if end else []
+        ends += [end] if end and end > _FIRST else []  # nothing is before the first day of the calendar
         rest = rest.replace(date.phrase, " · ")
     return min(starts, default=None), max(ends, default=None), rest
 
 
-def _anchored(question: str, date: ResolvedDate) -> Anchored | None:
+def _placed(question: str, at: datetime) -> Iterable[tuple[int, ResolvedDate]]:
+    """Yield the date phrases of a question, in order, with where they stand."""
+    after = 0
+    for date in resolve_dates(question, at):
+        place = question.index(date.phrase, after)
+        after = place + len(date.phrase)
+        yield place, date
+
+
+def _anchored(question: str, place: int, date: ResolvedDate) -> Anchored | None:
     """Return the range that words in front of a date tell by it: "the week before 3 August"."""
-    place = question.index(date.phrase)
     front = date.phrase.split(maxsplit=1)[0]
     lead = f"{front} " if front.lower() in _BEFORE | _AFTER else ""
     offset = max(0, place - _REACH)
@@ -130,9 +150,8 @@ def _anchored(question: str, date: ResolvedDate) -> Anchored | None:
     return found and Anchored(found.place + offset, found.start, found.end)
 
 
-def _bound(question: str, date: ResolvedDate) -> tuple[datetime | None, datetime | None]:
+def _bound(question: str, place: int, date: ResolvedDate) -> tuple[datetime | None, datetime | None]:
     """Return the range that a phrase binds to with the word in front of it, or that it begins with."""
-    place = question.index(date.phrase)
     head = question[max(0, place - _REACH) : place]
     front = date.phrase.split(maxsplit=1)[0].lower()
     match = _LEAD.search(f"{head}of " if front == "of" else head)
@@ -141,7 +160,7 @@ def _bound(question: str, date: ResolvedDate) -> tuple[datetime | None, datetime
     start, end = date.start, date.end
     if _WEEK_OF.search(head) and end - start == timedelta(days=1):
         start -= timedelta(days=start.weekday())
-        end = start + timedelta(days=7)
+        end = min(start, _LAST - _WEEK) + _WEEK
     if front in _BEFORE:
         return None, end if front == "by" or (match and match[2]) else start
     if front in _AFTER:

@@ -22,11 +22,19 @@ class Auto(_Parameters):
     """Of `auto` (ours)."""
 
     nearest: int = Field(default=100, ge=1, le=500, description="candidates by vector")
-    words: int = Field(default=100, ge=0, le=500, description="candidates by BM25")
+    words: int = Field(default=100, ge=0, le=500, description="candidates by BM25; 0: words count nowhere")
     around: int = Field(default=1, ge=0, le=3, description="neighbours of each candidate, on each side")
     turns: int = Field(default=20, ge=1, le=200, description="most turns among the results")
     derived: int = Field(default=10, ge=0, le=100, description="most facts, episodes and abstracts")
     late_interaction: bool = Field(default=True, description="false: without the turns' token vectors")
+
+
+class Tiers(_Parameters):
+    """Of `tiers` (RecMem §3.5): other budgets than the settings'; 0 leaves a tier out (§4.3)."""
+
+    exchanges: int | None = Field(default=None, ge=0, le=200, description="k_sub; null: the setting's")
+    episodes: int | None = Field(default=None, ge=0, le=200, description="k_epi; null: the setting's")
+    facts: int | None = Field(default=None, ge=0, le=200, description="k_sem; null: the setting's")
 
 
 class Adaptive(_Parameters):
@@ -96,6 +104,7 @@ class Options(_Parameters):
     """The parameters of every strategy; only those of the chosen one are read."""
 
     auto: Auto = Field(default_factory=Auto)
+    tiers: Tiers = Field(default_factory=Tiers)
     adaptive: Adaptive = Field(default_factory=Adaptive)
     topology: Topology = Field(default_factory=Topology)
     chain: Chain = Field(default_factory=Chain)

@@ -20,8 +20,8 @@ async def recall(
         strategy: its name.
         asked: the question.
         sources: the ports.
-        budget: what each tier of `tiers` may give.
-        options: the parameters of the others.
+        budget: what each tier of `tiers` may give where the options do not say.
+        options: the parameters of all of them.
 
     Raises:
         StoreUnavailable: the store does not answer.
@@ -41,7 +41,7 @@ async def recall(
         asked.namespace,
         sources.store,
         sources.tables,
-        budget=budget,
+        budget=budget.with_options(options.tiers),
         filters=asked.filters,
         top_k=asked.top_k,
         stage=sources.stage,

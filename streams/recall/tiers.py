@@ -3,7 +3,7 @@
 The question's vector is compared with every tier by cosine. The raw layer answers in exchanges: a found
 turn brings the turn it answers, or its reply, since either alone often says nothing. The paper's budgets are
 k_sub = 10, k_epi = 5, k_sem = 10. A caller who wants more results than the budgets give gets the next
-best of the tiers that have some.
+best of the tiers that have some. A tier without a budget is not asked at all: the paper's ablations (§4.3).
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from lamina.streams.namespace import Namespace
 from lamina.streams.placement import reply_closes
 from lamina.streams.ports import Hit, Tables, VectorStore
 from lamina.streams.recall.found import TIERS, Filters, Found, Stage, Tier, in_time, known, rank
+from lamina.streams.recall.options import Tiers
 from lamina.streams.records import Kind, Status, Unit
 
 TURNS_PER_EXCHANGE = 3
@@ -30,6 +31,11 @@ class Budget:
     exchanges: int = 10
     episodes: int = 5
     facts: int = 10
+
+    def with_options(self, options: Tiers) -> "Budget":
+        """Return the budget with what a request asks for instead; 0 leaves a tier out (RecMem §4.3)."""
+        asked = {name: value for name, value in options if value is not None}
+        return replace(self, **asked)
 
     def of(self, tier: Tier) -> int:
         """Return the tier's share."""

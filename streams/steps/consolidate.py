@@ -100,7 +100,8 @@ async def _plan(claim: Claim, heads: list[Unit], ports: Ports) -> Plan:
     async def related(text: str) -> tuple[Unit, ...]:
         return await _known_facts(command.namespace, text, ports)
 
-    return await ports.engine.consolidate(claim, cluster, related)
+    plan = await ports.engine.consolidate(claim, cluster, related)
+    return plan if ports.settings.resolution else plan.model_copy(update={"resolved": ()})
 
 
 async def _before(turns: Sequence[Unit], namespace: Namespace, ports: Ports) -> dict[UUID, tuple[Unit, ...]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lamina.streams.codec import Vector
 from lamina.streams.late_interaction import TokenVectors
 from lamina.streams.metrics import TURNS
-from lamina.streams.records import Admitted, Embedded
+from lamina.streams.records import Admitted, Embedded, Status
 from lamina.streams.steps.ports import Ports
 
 
@@ -21,6 +21,8 @@ class EmbeddedTurn:
     """The exchange that the turn closes; None where it closes none."""
     tokens: TokenVectors | None = None
     """The turn's own tokens; None where the embedder gives none."""
+    before: TokenVectors | None = None
+    """Those of the turn before it, where the gate kept that one from the store."""
 
 
 async def embed(batch: Sequence[Admitted], ports: Ports) -> list[EmbeddedTurn]:
@@ -32,7 +34,8 @@ async def embed(batch: Sequence[Admitted], ports: Ports) -> list[EmbeddedTurn]:
     vectors = await ports.embedder.embed_turns(
         [(each.previous.spoken if each.previous else None, each.unit.spoken) for each in batch]
     )
-    tokens = vectors.tokens or (None,) * len(batch)
+    nothing = (None,) * len(batch)
+    tokens, before = vectors.tokens or nothing, vectors.before or nothing
     ports.metrics.count(TURNS, len(batch), step="embed", outcome="embedded")
     return [
         EmbeddedTurn(
@@ -40,6 +43,9 @@ async def embed(batch: Sequence[Admitted], ports: Ports) -> list[EmbeddedTurn]:
             dense=dense,
             exchange=exchange if each.reply else None,
             tokens=own,
+            before=last if each.previous is not None and each.previous.status is Status.GATED else None,
         )
-        for each, dense, exchange, own in zip(batch, vectors.turn, vectors.exchange, tokens, strict=True)
+        for each, dense, exchange, own, last in zip(
+            batch, vectors.turn, vectors.exchange, tokens, before, strict=True
+        )
     ]

@@ -15,7 +15,7 @@ from lamina.streams.records import Command, Link, Status, Unit
 from lamina.streams.recurrence import Exchange
 from lamina.streams.steps.buffer import issue_due
 from lamina.streams.steps.embed import EmbeddedTurn
-from lamina.streams.steps.index import index
+from lamina.streams.steps.index import index, leaf_of
 from lamina.streams.steps.ports import Ports
 from lamina.streams.store import neighbours_in_batch, semantic_links, temporal_link
 
@@ -74,10 +74,14 @@ async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: Recurrenc
     kept = [each for each in unique if each.record.unit.status is not Status.GATED]
     namespaces = {each.record.unit.namespace for each in unique}
     vectors = {each.record.unit.id: each.dense for each in kept}
-    tokens = {each.record.unit.id: each.tokens for each in kept if each.tokens is not None}
+    leaves = {
+        each.record.unit.id: leaf_of(each.record.unit, each.tokens, each.record.previous, each.before)
+        for each in kept
+        if each.tokens is not None or not ports.embedder.token_width
+    }
     # What a crash left uncopied must be found as a neighbour, as it would have been without the crash.
     if await ports.tables.has_unindexed(namespaces):
-        await index(namespaces, vectors, ports, tokens=tokens)
+        await index(namespaces, vectors, ports, leaves=leaves)
     found = await _neighbours(kept, ports)
     done = Remembered()
     states: dict[Namespace, tuple[int, RecurrenceState]] = {}
@@ -96,7 +100,7 @@ async def remember(batch: Sequence[EmbeddedTurn], ports: Ports, cache: Recurrenc
     for namespace, (version, state) in states.items():
         cache.keep(namespace, version, state)
     _measure(done, ports)
-    await index(namespaces, vectors, ports, tokens=tokens)
+    await index(namespaces, vectors, ports, leaves=leaves)
     return done
 
 

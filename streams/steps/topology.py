@@ -49,9 +49,8 @@ async def edit_topology(claim: Claim, ports: Ports) -> Outcome:
     view = await look(claim.command, ports, ports.clock.now())
     drifting = await _drifting(view, ports)
     diagnosed = await _diagnose(claim, [context for context, _ in drifting], ports)
-    settings = ports.settings
-    thresholds = Thresholds(settings.theta_split, settings.theta_merge, settings.theta_update)
-    accepted = queue(diagnosed, view.bank.units, thresholds, settings.topology_kinds)
+    thresholds = Thresholds.of_settings(ports.settings)
+    accepted = queue(diagnosed, view.bank.units, thresholds, ports.settings.topology_kinds)
     view.bank.edits += accepted.skipped
     await edit_serially(claim, view, accepted.queued, ports)
     await abstract_related(claim, view, ports)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from lamina.streams.engine import Proposal
 from lamina.streams.records import Edit, Unit
+from lamina.streams.settings import Settings
 from lamina.streams.topology.values import layer_of, opposed, same_pair, since
 
 MOST_MERGED = 4
@@ -20,13 +21,22 @@ ORDER = {"split": 0, "merge": 1, "update": 2}
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """θ_op: the confidence from which an operator's proposals are accepted (All-Mem B.2)."""
+    """θ_op: the confidence from which an operator's proposals are accepted (All-Mem B.2); None: never."""
 
-    split: float = 0.9
-    merge: float = 0.9
-    update: float = 0.9
+    split: float | None = 0.9
+    merge: float | None = 0.9
+    update: float | None = 0.9
 
-    def of(self, operator: Literal["split", "merge", "update"]) -> float:
+    @classmethod
+    def of_settings(cls, settings: Settings) -> "Thresholds":
+        """Read the thresholds; an operator that is switched off has none (All-Mem app. E)."""
+        return cls(
+            settings.theta_split if settings.topology_split else None,
+            settings.theta_merge if settings.topology_merge else None,
+            settings.theta_update if settings.topology_update else None,
+        )
+
+    def of(self, operator: Literal["split", "merge", "update"]) -> float | None:
         """Return an operator's threshold."""
         return {"split": self.split, "merge": self.merge, "update": self.update}[operator]
 
@@ -116,6 +126,8 @@ def _canonical(proposal: Proposal) -> Proposal:
 
 def _below(proposal: Proposal, thresholds: Thresholds) -> str | None:
     theta = thresholds.of(proposal.operator)
+    if theta is None:
+        return f"{proposal.operator} is switched off"
     if not 0 <= proposal.confidence <= 1:  # also NaN
         return f"confidence {proposal.confidence} is not between 0 and 1"
     if proposal.confidence < theta:

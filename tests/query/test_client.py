@@ -66,7 +66,7 @@ async def test_the_whole_way_over_a_real_connection(world, client):
 
     found = await client.search("where is the spare key", "ada", include=["turns"])
     assert found.results[0].id == accepted.turn_ids[0]
-    assert [turn.id for turn in found.results[0].turns or []] == accepted.turn_ids
+    assert [turn.id for turn in found.results[0].turns or []] == accepted.turn_ids[:1]
     assert "Grace" in (await client.context("spare key", "ada", max_tokens=200)).context
     assert "Grace" in (await client.answer("Who has the spare key?", "ada")).answer
 

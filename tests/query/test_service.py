@@ -63,8 +63,8 @@ async def test_requests_and_recall_are_measured_by_template_never_by_id(world, h
     assert page.headers["Content-Type"].startswith("text/plain")
     assert 'lamina_request_seconds_count{route="/v1/memories/{memory_id}",status="404"} 1.0' in page.text
     assert 'lamina_request_seconds_count{route="unmatched",status="404"} 1.0' in page.text
-    for stage in ("embed", "search", "load"):
-        assert f'lamina_recall_seconds_count{{stage="{stage}",strategy="tiers"}} 1.0' in page.text
+    for stage in ("embed", "search", "rank", "load"):
+        assert f'lamina_recall_seconds_count{{stage="{stage}",strategy="auto"}} 1.0' in page.text
     assert some_id not in page.text
     assert "nowhere" not in page.text
 
@@ -92,13 +92,16 @@ async def test_openapi_is_valid_and_tells_every_route(http):
                 assert operation["security"]
     assert "HTTPValidationError" not in document["components"]["schemas"]
     schemas = document["components"]["schemas"]
-    for body in ("Search", "ContextRequest", "Ask"):
+    known = ["auto", "tiers", "adaptive", "topology", "chain"]
+    for body, more in (("Search", []), ("ContextRequest", []), ("Ask", ["deep"])):
         strategy = schemas[body]["properties"]["strategy"]
-        assert (strategy["enum"], strategy["default"]) == (
-            ["tiers", "adaptive", "topology", "chain"],
-            "tiers",
-        )
-    assert set(schemas["Options"]["properties"]) == {"adaptive", "topology", "chain"}
+        named = strategy.get("enum") or [name for part in strategy["anyOf"] for name in names_of(part)]
+        assert (named, strategy["default"]) == (known + more, "auto")
+    assert set(schemas["Options"]["properties"]) == {*known, "deep"} - {"tiers"}
+
+
+def names_of(schema):
+    return schema.get("enum") or [schema["const"]]
 
 
 @pytest.mark.parametrize(

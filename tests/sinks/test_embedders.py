@@ -11,6 +11,7 @@ from lamina.sinks.embed_openai import open_openai_embedder
 from lamina.sinks.in_memory import InMemoryMetrics
 from lamina.sinks.weights import ensure_weights
 from lamina.streams.errors import EmbedderUnavailable, Misconfigured, WrongDimension
+from lamina.streams.late_interaction import SCALE
 from lamina.streams.metrics import EMBEDDED_TEXTS
 from lamina.streams.ports import Embedder
 from lamina.streams.settings import Settings
@@ -124,7 +125,7 @@ async def test_turns_have_tokens_where_the_engine_gives_them(engine, open_embedd
     for own in turns.tokens or ():
         assert own.vectors.shape[1] == embedder.token_width
         assert sorted(set(own.pieces.tolist())) == own.pieces.tolist()
-        assert lengths(own.vectors.astype(np.float32)) == pytest.approx(127, abs=3)
+        assert lengths(own.vectors.astype(np.float32)) == pytest.approx(SCALE, abs=3)
 
 
 async def test_what_means_the_same_scores_above_what_does_not(engine, open_embedder):
@@ -402,7 +403,7 @@ async def test_tokens_are_of_the_turns_own_words_without_punctuation_in_the_ligh
     assert not np.array_equal(after.vectors, own.vectors)
     asked = (await embedder.embed_question("Does the puppy sleep?")).tokens
     [puppy] = set(own.pieces.tolist()) & set(asked.pieces.tolist())
-    cosines = asked.vectors @ own.vectors.T.astype(np.float32) / 127
+    cosines = asked.vectors @ own.vectors.T.astype(np.float32) / SCALE
     assert cosines.max(axis=1).argmax() == asked.pieces.tolist().index(puppy)
 
 

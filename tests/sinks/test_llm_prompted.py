@@ -162,6 +162,17 @@ async def test_recmem_appendix_b_in_separate_calls():
     assert triples(plan) == THREE
 
 
+async def test_direct_extraction_shows_no_episode_and_keeps_the_thread():
+    """RecMem §4.3: facts from the raw turns, no episode as reference; eq. 8 then goes by the turns."""
+    script = Script(episodes={"episodes": [EPISODE], "why_none": None}, extract={"facts": FACTS})
+    asked: list[str] = []
+    plan = await engine_of(script, "direct").consolidate(CLAIM, Cluster(CAKE, {}), knowing(asked=asked))
+    assert script.asked == [("episodes", 0, True), ("extract", 0, True)]
+    assert asked == ["\n".join(turn.text for turn in CAKE)]
+    assert triples(plan) == THREE
+    assert len(plan.episodes) == 1
+
+
 async def test_each_episode_is_refined_from_its_own_turns():
     first, second = EPISODE | {"turns": [1, 2]}, EPISODE | {"turns": [3, 4]}
     stray = a_fact("Nora", "sister", "Mia", "Nora has a sister named Mia.", [4])

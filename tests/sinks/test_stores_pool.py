@@ -1,5 +1,6 @@
 """The contract of `VectorStore.pool`, kept by every store."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -12,7 +13,7 @@ from lamina.sinks.qdrant_edge import open_edge
 from lamina.streams.errors import WrongDimension
 from lamina.streams.late_interaction import QuestionTokens, TokenVectors, quantised
 from lamina.streams.namespace import Namespace
-from lamina.streams.ports import Leaf, Point, PoolQuery, Query
+from lamina.streams.ports import Before, Leaf, Point, PoolQuery, Query
 from lamina.streams.recall.auto.traits import TRAITS
 
 ANA, BEN = Namespace("acme/ana"), Namespace("acme/ben")
@@ -49,9 +50,14 @@ def a_turn(number, words="tea", *, degrees=80.0, token=None, ordinal=None, **cha
     tokens = None
     if token is not None:
         tokens = TokenVectors(np.array([number], np.uint16), quantised(towards(token, width=4)))
-    leaf = Leaf(number if ordinal is None else ordinal, tuple(words.split()), TRAIT_VALUES, tokens)
+    leaf = a_leaf(number if ordinal is None else ordinal, words, tokens)
     point = Point(UUID(int=number), ANA, "turn", "s", "Ana", NOON, towards(degrees)[0], leaf=leaf)
     return replace(point, **changes)
+
+
+def a_leaf(ordinal, words, tokens=None, before=None):
+    seen = Counter(words.split())
+    return Leaf(ordinal, tuple(seen), tuple(seen.values()), TRAIT_VALUES, tokens, before)
 
 
 def asking(*words, token=None, namespace=ANA, limit=10, around=0, **filters):
@@ -98,6 +104,24 @@ async def test_what_is_written_or_deleted_after_a_question_counts_for_the_next(o
     assert numbers(await store.pool(asking("tea", namespace=BEN))) == [5]
     await store.upsert([a_turn(3, namespace=BEN)])
     assert numbers(await store.pool(asking("tea"))) == [1, 4]
+
+
+async def test_a_gated_turn_comes_with_the_turn_after_it(open_store):
+    store = await open_store()
+    tokens = TokenVectors(np.array([7], np.uint16), quantised(towards(0, width=4)))
+    before = Before(UUID(int=90), "Ben", NOON - timedelta(minutes=1), a_leaf(4, "tea tea", tokens))
+    await store.upsert([a_turn(5, token=90, leaf=a_leaf(5, "cup", tokens, before)), a_turn(7, "cup")])
+    for _ in range(2):
+        pool = await store.pool(asking("cup", token=0, around=1))
+        context = dict(zip((turn.int for turn in pool.ids), pool.context.tolist(), strict=True))
+        assert context == {5: False, 7: False, 90: True}
+        place = [turn.int for turn in pool.ids].index(90)
+        assert pool.similarity[0, place] == pytest.approx(1, abs=0.01)
+        assert pool.speakers[pool.speaker[place]] == "Ben"
+        assert pool.said_at[place] == before.said_at.timestamp()
+        store = await open_store()
+    await store.delete([UUID(int=5)])
+    assert numbers(await store.pool(asking("cup", "tea", token=0, around=1))) == [7]
 
 
 async def test_a_restart_changes_nothing(open_store):
@@ -147,7 +171,7 @@ async def test_many_namespaces_are_answered_with_memory_for_few(open_store):
     long = quantised(towards(*range(0, 180, 2), width=128))
     tokens = TokenVectors(np.arange(90, dtype=np.uint16), np.tile(long, (3, 1)))
     for n, namespace in enumerate(some):
-        leaf = Leaf(0, ("tea", f"word{n}"), TRAIT_VALUES, tokens)
+        leaf = a_leaf(0, f"tea word{n}", tokens)
         await store.upsert(
             [a_turn(100 * n + m, namespace=namespace, leaf=replace(leaf, ordinal=m)) for m in range(1, 6)]
         )

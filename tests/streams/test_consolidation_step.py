@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lamina.sinks.llm_extractive import ExtractiveEngine
 from lamina.sinks.qdrant_edge import open_edge
 from lamina.streams.errors import BudgetSpent, ModelUnavailable, UnusableReply
 from lamina.streams.facts import replaces
@@ -171,6 +172,24 @@ async def test_a_resolved_turn_is_found_by_its_resolved_form_and_its_words_stand
         assert hit.id == turns[0].id
         assert hit.score == pytest.approx(1.0)
         assert (await ports.tables.tally()).index_waiting == 0
+
+
+async def test_without_resolution_a_turn_is_found_by_its_words_alone(tmp_path) -> None:
+    """SimpleMem table 4, without its first stage: no Φ_coref, no Φ_time (eq. 3)."""
+    when = "I moved the bees yesterday"
+
+    async def summaries(folder, **settings) -> list[str | None]:
+        folder.mkdir()
+        async with opened(folder, ExtractiveEngine(), **settings) as ports:
+            turns = said(when, HONEY, when, HONEY)
+            await run(ports, when, HONEY, when, HONEY)
+            rows = await ports.tables.units(ADA, [turn.id for turn in turns])
+            assert len(await ports.tables.visible_units(ADA, ("episode",))) == 1
+            return [rows[turn.id].summary for turn in turns]
+
+    resolved = await summaries(tmp_path / "with")
+    assert "yesterday (2026-02-28)" in resolved[0]
+    assert await summaries(tmp_path / "without", resolution=False) == [None] * 4
 
 
 async def test_new_units_wait_for_topology_which_is_ordered_when_enough_do(tmp_path) -> None:

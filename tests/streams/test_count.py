@@ -65,6 +65,55 @@ def test_recmem_running_example_promotes_on_the_third_turn() -> None:
     assert command.evidence == (*cake.turns, *again.turns)
 
 
+def test_recurrence_then_merge_first_by_hand() -> None:
+    """RecMem eq. 5 and 6 with θ_sim = .7, θ_count = 3, in the plane.
+
+        exchange  vector          cosines                       R_i, itself included
+        a         (1, 0)
+        b         (.8, .6)        a .8                          2 < 3: stays
+        c         (.6, .8)        a .6, b .96                   2 < 3: stays
+        d         (.75, .6614)    a .75, b .9969, c .9791       4 ≥ 3: promotes a, b, c, d
+        e         (.3, .9539)     a .3; centroid .7734 ≥ .7     merges (eq. 6)
+        f         (0, 1)          centroid < .7                 stays
+
+    The centroid of a to d is (3.15, 2.0614)/3.7646 = (.8367, .5476), so e's cosine is .251 + .5224; with e
+    it is (3.45, 3.0153)/4.5819, and f's .6581.
+    """
+    state = a_state(a_policy(merge_size=9))
+    a, b, c, d, e, f = (
+        an_exchange(name, [x, y, 0], n)
+        for n, (name, x, y) in enumerate(
+            [
+                ("a", 1, 0),
+                ("b", 0.8, 0.6),
+                ("c", 0.6, 0.8),
+                ("d", 0.75, 0.6614),
+                ("e", 0.3, 0.9539),
+                ("f", 0, 1),
+            ]
+        )
+    )
+    decided = observe(state, a, b, c, d, e, f)
+    assert [each.outcome for each in decided] == ["stays", "stays", "stays", "promotes", "merges", "stays"]
+    assert [len(each.similar) for each in decided[:4]] == [1, 2, 2, 4]
+    cosines = dict(decided[3].similar)
+    assert [cosines[each.id] for each in (a, b, c)] == pytest.approx([0.75, 0.9969, 0.9791], abs=1e-3)
+    assert decided[4].similar[0][1] == pytest.approx(0.7734, abs=1e-3)
+
+
+def test_with_a_count_of_one_every_exchange_is_consolidated_at_once() -> None:
+    """Without recurrence: |R_i| counts i itself, so one is enough; the second cake merges (eq. 6)."""
+    state = a_state(a_policy(theta_count=1, merge_size=1))
+    decided = observe(
+        state,
+        an_exchange("cake", CAKE),
+        an_exchange("jeans", JEANS, 1),
+        an_exchange("cake again", CAKE_AGAIN, 2),
+    )
+    assert [each.outcome for each in decided] == ["promotes", "promotes", "merges"]
+    assert [command.kind for command in state.take().commands] == ["promote", "promote", "merge"]
+
+
 def test_a_promoted_cluster_takes_later_similar_exchanges_without_waiting_for_its_episode() -> None:
     state = a_state(a_policy(theta_count=2, merge_size=2))
     decisions = observe(state, *(an_exchange(f"cake {n}", CAKE, n) for n in range(4)))

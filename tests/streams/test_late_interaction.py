@@ -28,7 +28,7 @@ def test_each_turn_has_its_own_best_match_and_one_without_tokens_has_none():
     question = np.eye(2, 3, dtype=np.float32)
     tokens = quantised(np.array([[1, 0, 0], [0, 1, 0], [0, -1, 0]], np.float32))
     matched = best_matches(question, tokens, np.array([2, 0, 1, 0]))
-    assert matched.tolist() == [[1, 0, 0, 0], [1, 0, -1, 0]]
+    assert matched == pytest.approx(np.array([[1, 0, 0, 0], [1, 0, -1, 0]]))
     assert best_matches(question[:0], tokens, np.array([3])).shape == (0, 1)
     assert best_matches(question, tokens[:0], np.array([0, 0])).tolist() == [[0, 0], [0, 0]]
 

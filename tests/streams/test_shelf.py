@@ -1,5 +1,6 @@
 """The shelf: words and tokens of a namespace, checked against sums by hand and against doing it plainly."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from math import log
 from uuid import UUID
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 
 from lamina.streams.late_interaction import QuestionTokens, TokenVectors, quantised
 from lamina.streams.namespace import Namespace
-from lamina.streams.ports import Leaf, PoolQuery, Query
+from lamina.streams.ports import Before, Leaf, PoolQuery, Query
 from lamina.streams.recall.auto.traits import TRAITS
 from lamina.streams.recall.lexical import bm25
-from lamina.streams.shelf import Shelf
+from lamina.streams.shelf import Entry, Shelf
 
 ANA = Namespace("acme/ana")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -26,10 +27,17 @@ def a_query(*words, tokens=None, **changes):
     return PoolQuery(nearest, words, tokens, **{"words": 100, "around": 1, **changes})
 
 
-def put(shelf, number, words, *, session="s", ordinal=None, speaker="ana", minute=0, tokens=None):
-    leaf = Leaf(number if ordinal is None else ordinal, tuple(words.split()), NO_TRAITS, tokens)
+def put(
+    shelf, number, words, *, session="s", ordinal=None, speaker="ana", minute=0, tokens=None, before=None
+):
     said_at = (NOON + timedelta(minutes=minute)).timestamp()
-    shelf.put(UUID(int=number), session, speaker, said_at, leaf)
+    leaf = a_leaf(number if ordinal is None else ordinal, words, tokens, before)
+    shelf.put([Entry(UUID(int=number), session, speaker, said_at, leaf)])
+
+
+def a_leaf(ordinal, words, tokens=None, before=None):
+    seen = Counter(words.split())
+    return Leaf(ordinal, tuple(seen), tuple(seen.values()), NO_TRAITS, tokens, before)
 
 
 def by_id(pool, column):
@@ -114,7 +122,7 @@ def test_filters_hold_for_words_and_what_was_said_later_is_no_neighbour():
     shelf = Shelf()
     for number in range(6):
         put(shelf, number, "tea", speaker="ana" if number % 2 else "ben", minute=number)
-    shelf.put(UUID(int=9), "other", "ana", NOON.timestamp(), Leaf(0, ("tea",), NO_TRAITS))
+    put(shelf, 9, "tea", session="other")
 
     def held(around=0, **nearest):
         return {turn.int for turn in shelf.pool([], a_query("tea", around=around, nearest=nearest)).ids}
@@ -126,6 +134,27 @@ def test_filters_hold_for_words_and_what_was_said_later_is_no_neighbour():
     assert held(said_to=NOON + timedelta(minutes=1)) == {0, 1, 9}
     late = {"said_from": NOON + timedelta(minutes=3), "said_to": NOON + timedelta(minutes=4)}
     assert held(around=1, **late) == {2, 3, 4}
+
+
+def test_a_gated_turn_is_there_beside_the_turn_after_it_and_never_found_by_itself():
+    shelf = Shelf()
+    gated = Before(UUID(int=50), "ben", NOON, a_leaf(0, "tea", tokens([4], 0)))
+    put(shelf, 1, "cup", ordinal=1, tokens=tokens([4], 90), before=gated)
+    put(shelf, 2, "tea", ordinal=2, tokens=tokens([5], 90))
+    asked = QuestionTokens(np.array([4], np.uint16), east(0))
+    pool = shelf.pool([], a_query("tea", tokens=asked))
+    assert by_id(pool, pool.context) == {1: False, 2: False}  # 1 is the neighbour of 2
+    pool = shelf.pool([], a_query("cup", tokens=asked))
+    assert by_id(pool, pool.context) == {1: False, 2: False, 50: True}
+    assert by_id(pool, pool.similarity[0]) == pytest.approx({1: 0, 2: 0, 50: 1}, abs=0.01)
+    assert pool.idf == pytest.approx([log(1 + 1.5 / 2.5)], abs=1e-6)
+    put(shelf, 50, "tea", ordinal=0)  # admitted after all
+    shelf.remove([UUID(int=1)])
+    assert by_id(shelf.pool([], a_query("tea")), np.zeros(2)).keys() == {2, 50}
+    shelf.remove([UUID(int=50)])
+    put(shelf, 1, "cup", ordinal=1, before=gated)
+    shelf.remove([UUID(int=1)])
+    assert shelf.ids == {UUID(int=2)}
 
 
 def test_an_empty_shelf_gives_an_empty_pool():

@@ -194,6 +194,21 @@ async def test_equal_facts_become_one_with_the_evidence_of_both(ports: Ports) ->
     await assert_nothing_lost(ports)
 
 
+async def test_without_merge_equal_facts_stay_two_and_the_journal_says_why(ports: Ports) -> None:
+    """All-Mem app. E, w/o Merge: "removing Merge keeps redundant variants visible"."""
+    turn = a_turn(1, "I am allergic to peanuts.")
+    facts = [
+        a_fact(1, "Ada is allergic to peanuts", relation="allergic_to", evidence=(turn.id,)),
+        a_fact(2, "Ada is allergic to Peanuts", relation="allergic_to", evidence=(turn.id,)),
+    ]
+    without = having(ports, topology_merge=False)
+    await written(without, turn, *facts)
+    outcome = await edit_topology(await buffered(without, *facts), without)
+    assert outcome.state == "no_op"
+    assert await visible_texts(without, "fact") == [fact.text for fact in facts]
+    assert "merge is switched off" in (await journalled(without)).edits[0].reason
+
+
 async def test_what_an_engine_invents_is_skipped_journalled_and_harmless(ports: Ports) -> None:
     turn = a_turn(1, "I like tea.")
     facts = [a_fact(n, f"Ada likes tea {n}") for n in range(1, 7)]

@@ -20,7 +20,7 @@ async def gather(asked: Asked, sources: Sources, options: Auto) -> Pool:
     """
     query = PoolQuery(
         nearest=asked.filters.query(asked.vector, asked.namespace, ("turn",), options.nearest),
-        stems=tuple(dict.fromkeys(stems(asked.text))),
+        stems=tuple(dict.fromkeys(stems(asked.text))) if options.words else (),
         tokens=asked.tokens if options.late_interaction else None,
         words=options.words,
         around=options.around,

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from lamina.streams.recall.constraints import time_range
+from lamina.streams.recall.constraints import telling, time_range
 from lamina.streams.words import STOP_WORDS, tokens
-
-LONGEST = 2000
-"""Characters of a question that are read: bounds the cost of a pasted text."""
 
 _WHEN = re.compile(r"\bwhen\b|\b(?:what|which) (?:date|year|month|day|week)\b", re.IGNORECASE)
 _COUNT = re.compile(r"\bhow (?:long|often|many|much)\b", re.IGNORECASE)
@@ -47,11 +44,11 @@ def read(question: str, at: datetime, speakers: Sequence[str]) -> Question:
     """Read a question.
 
     Args:
-        question: what is asked; its first `LONGEST` characters count.
+        question: what is asked; its two ends count, as `telling` says.
         at: what "last week" counts from.
         speakers: who speaks in the memory.
     """
-    text = question[:LONGEST]
+    text = telling(question)
     start, end = time_range(text, at)
     return Question(
         when=_WHEN.search(text) is not None,

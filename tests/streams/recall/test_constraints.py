@@ -39,6 +39,13 @@ def day(moment):
         ("When did Nora run?", None, None),
         ("May I march?", None, None),
         ("2023-05-03 发生了什么？", date(2023, 5, 3), date(2023, 5, 4)),
+        ("What did we do since the trip?", None, None),
+        ("Was it on 2023-02-31, or on 0000-00-00?", None, None),
+        ("Was it on 30 February 2023?", date(2023, 2, 1), date(2023, 3, 1)),
+        ("What came before 0001-01-01?", None, None),
+        ("What comes in the week of 9999-12-30?", date(9999, 12, 27), date(9999, 12, 31)),
+        ("What comes after 9999-12-31?", None, None),
+        ("Was it after May 2023 and before May 2023?", date(2023, 6, 1), date(2023, 5, 1)),
     ],
 )
 def test_date_phrases_become_a_range(question, start, end):

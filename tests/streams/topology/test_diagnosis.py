@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamina.streams.settings import Settings
 from lamina.streams.topology.diagnosis import Thresholds, queue
 
 from .bank_kit import a_fact, a_turn, a_unit, key, proposed
@@ -74,6 +75,27 @@ def test_thresholds_are_per_operator():
         thresholds=thresholds,
     )
     assert [each.operator for each in found.queued] == ["merge"]
+
+
+@pytest.mark.parametrize("off", ["split", "merge", "update"])
+def test_an_operator_that_is_switched_off_makes_no_edit_and_the_others_do(off):
+    """All-Mem app. E: without Split, Merge, Update; even a confidence of 1 does not pass."""
+    found = judged(
+        proposed("split", key("e1"), confidence=1.0),
+        proposed("merge", *keys("tokyo", "residence"), confidence=1.0),
+        proposed("update", *keys("osaka", "gone"), confidence=1.0),
+        thresholds=Thresholds.of_settings(Settings(**{f"topology_{off}": False})),
+    )
+    assert [each.operator for each in found.queued] == [
+        each for each in ("split", "merge", "update") if each != off
+    ]
+    (edit,) = found.skipped
+    assert (edit.operator, edit.outcome) == (off, "skipped")
+    assert f"{off} is switched off" in edit.reason
+
+
+def test_the_thresholds_come_from_the_settings():
+    assert Thresholds.of_settings(Settings(theta_merge=0.5)) == Thresholds(0.9, 0.5, 0.9)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lamina.streams.recall.auto.question import LONGEST, read
+from lamina.streams.recall.auto.question import read
+from lamina.streams.recall.constraints import LONGEST
 
 from .pool_kit import NOON
 
@@ -75,6 +76,13 @@ def test_the_time_that_is_named(question, start, end):
     assert said.dated == (start is not None or end is not None)
 
 
-def test_a_long_question_is_read_from_its_beginning():
-    said = read("When? " + "x" * LONGEST + " Ada, on 2 May 2023", NOON, SPEAKERS)
-    assert (said.when, said.speaker, said.dated) == (True, None, False)
+@pytest.mark.parametrize("place", ["{asked} {pasted}", "{pasted} {asked}"])
+def test_a_long_question_is_read_from_both_ends(place):
+    said = read(place.format(asked="When did Ada sing on 2 May 2023?", pasted="x" * LONGEST), NOON, SPEAKERS)
+    assert (said.when, said.speaker, said.dated) == (True, SPEAKERS.index("Ada"), True)
+
+
+def test_the_middle_of_a_long_question_is_not_read():
+    half = "x" * LONGEST
+    said = read(f"{half} When did Ada sing on 2 May 2023? {half}", NOON, SPEAKERS)
+    assert (said.when, said.speaker, said.dated) == (False, None, False)
