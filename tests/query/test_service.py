@@ -97,7 +97,7 @@ async def test_openapi_is_valid_and_tells_every_route(http):
         strategy = schemas[body]["properties"]["strategy"]
         named = strategy.get("enum") or [name for part in strategy["anyOf"] for name in names_of(part)]
         assert (named, strategy["default"]) == (known + more, "auto")
-    assert set(schemas["Options"]["properties"]) == {*known, "deep"} - {"tiers"}
+    assert set(schemas["Options"]["properties"]) == {*known, "deep"}
 
 
 def names_of(schema):
