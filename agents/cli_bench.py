@@ -20,6 +20,7 @@ from lamina.bench.gate import gate_tables, run_gate
 from lamina.bench.modes import MODES
 from lamina.bench.page import Page
 from lamina.bench.recall import Bench, measure_recall
+from lamina.bench.recall_ablations import ROWS, with_ablations
 from lamina.bench.recall_page import recall_page
 from lamina.bench.recall_strategies import STRATEGIES
 from lamina.bench.recurrence import as_json, as_table, recurrence_table
@@ -113,15 +114,20 @@ def recall(
         STRATEGIES
     ),
     store: Annotated[Store, typer.Option(help="Vector store of the memories.")] = Store.MEMORY,
+    ablations: Annotated[  # noqa: FBT002
+        bool, typer.Option("--ablations", help="Each strategy with one component changed at a time, too.")
+    ] = False,
     json: Json = None,
     html: Html = None,
 ) -> None:
     """Show which turns (LoCoMo) or sessions (LongMemEval) each strategy finds, with its tokens and time."""
     # No cache: a question embedded for one strategy must cost the next one its time as well.
     settings = settings_of().model_copy(update={"embed_cache_texts": 0})
-    chosen = [name for name in STRATEGIES if name in strategies.split(",")]
-    if unknown := set(strategies.split(",")) - set(STRATEGIES):
-        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: choose from {', '.join(STRATEGIES)}")
+    chosen = [name for name in ROWS if name in strategies.split(",")]
+    if unknown := set(strategies.split(",")) - set(ROWS):
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: choose from {', '.join(ROWS)}")
+    if ablations:
+        chosen = with_ablations(chosen)
 
     async def measure() -> tuple[RenderableType, dict[str, Any]]:
         async with _embedder(settings) as embedder:

@@ -24,6 +24,7 @@ from lamina.agents.outside import Outside, api_of, outside
 from lamina.agents.recovery import republish_unfinished
 from lamina.agents.remember import remember_step
 from lamina.agents.upkeep import (
+    drop_old_marks,
     issue_idle_merges,
     issue_idle_topology,
     relay_outbox,
@@ -143,7 +144,7 @@ async def _workers(
         attach(app, ADMITTED, embed_step(ports, publisher), guard, settings)
         attach(app, EMBEDDED, remember_step(ports, cache, committed.set), guard, settings)
         loops += [issue_idle_merges(ports, guard, committed), sweep_index(ports, guard)]
-        loops.append(issue_idle_topology(ports, guard, committed))
+        loops += [issue_idle_topology(ports, guard, committed), drop_old_marks(ports, guard)]
     if "consolidate" in roles:
         executors = Executors(ports, guard, committed.set)
         attach(app, CONSOLIDATION, intake_step(ports, executors.wake), guard, settings)

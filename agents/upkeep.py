@@ -29,6 +29,10 @@ from lamina.streams.steps.remember import ripen
 IDLE_CHECK_SECONDS = 5.0
 SWEEP_SECONDS = 5.0
 GAUGE_SECONDS = 5.0
+MARKS_SECONDS = 3600.0
+MARKS_AT_ONCE = 10_000
+MARKS_PAUSE_SECONDS = 0.1
+"""Between two batches: other writers come first."""
 
 
 async def relay_outbox(ports: Ports, publisher: Publisher, guard: Guard, committed: Wakeup) -> None:
@@ -70,6 +74,17 @@ async def sweep_index(ports: Ports, guard: Guard) -> None:
         await sweep(ports)
 
     await _every(SWEEP_SECONDS, guard, "index", check)
+
+
+async def drop_old_marks(ports: Ports, guard: Guard) -> None:
+    """Drop the marks of chats that are older than anyone is expected to go on with; a batch a transaction."""
+
+    async def check() -> None:
+        before = ports.clock.now() - timedelta(days=ports.settings.chat_marks_days)
+        while await ports.tables.drop_marks(before, MARKS_AT_ONCE) == MARKS_AT_ONCE:
+            await asyncio.sleep(MARKS_PAUSE_SECONDS)
+
+    await _every(MARKS_SECONDS, guard, "marks", check)
 
 
 async def set_gauges(ports: Ports, guard: Guard, lags: Callable[[], dict[str, int]]) -> None:

@@ -19,7 +19,7 @@ from lamina.streams.identity import turn_id_from_message
 from lamina.streams.late_interaction import TokenVectors
 from lamina.streams.namespace import Namespace, namespace_of
 from lamina.streams.records import Link, Status, Unit
-from lamina.streams.steps.index import index
+from lamina.streams.steps.index import index, leaf_of
 from lamina.streams.steps.ports import Ports
 
 POOL = 2_000
@@ -126,8 +126,11 @@ async def _write(
         await tx.insert_links(links)
     ids = [unit.id for unit in units]
     vectors: dict[UUID, Vector] = dict(zip(ids, moved.astype(np.float32), strict=True))
-    tokens = {each: pool.tokens[row] for each, row in zip(ids, rows, strict=True)} if pool.tokens else {}
-    await index([namespace], vectors, ports, tokens=tokens)
+    leaves = {
+        unit.id: leaf_of(unit, pool.tokens[row] if pool.tokens else None)
+        for unit, row in zip(units, rows, strict=True)
+    }
+    await index([namespace], vectors, ports, leaves=leaves)
 
 
 def _unit(namespace: Namespace, place: int, text: str) -> Unit:

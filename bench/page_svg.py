@@ -7,7 +7,7 @@ and a darker yellow: both must show on white and on black.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from io import StringIO
@@ -42,6 +42,8 @@ WIDTH, HEIGHT = 9.0, 3.6
 """Inches, at 72 units of the drawing each."""
 MOST_LABELLED = 24
 """Bars that still have room for their values."""
+MOST_IN_A_LINE = 90
+"""Characters that stand beside each other below a drawing."""
 
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -97,7 +99,7 @@ def _bars(chart: Bars, axes: "Axes") -> None:
         drawn = axes.bar([x for x, _ in places], [y for _, y in places], width, label=name, **look)
         if labelled:
             axes.bar_label(drawn, fmt=short, fontsize=8, padding=1)
-    axes.set_xticks(range(len(chart.groups)), list(chart.groups))
+    _named(chart.groups, axes)
     axes.set_ylabel(chart.unit)
     if chart.log:
         _by_magnitude(axes)
@@ -129,9 +131,16 @@ def _dots(chart: Dots, axes: "Axes") -> None:
         axes.plot([place] * len(values), list(values), linestyle="none", color=colour, **_marked("o"))
         if values:
             axes.hlines(sum(values) / len(values), place - 0.25, place + 0.25, color=INK, linewidth=1.2)
-    axes.set_xticks(range(len(chart.groups)), list(chart.groups))
+    _named(list(chart.groups), axes)
     axes.set_xlim(-0.6, len(chart.groups) - 0.4)
     axes.set_ylabel(chart.unit)
+
+
+def _named(groups: Sequence[str], axes: "Axes") -> None:
+    """Write the names of the groups below them, slanted where they would run into each other."""
+    slanted = sum(len(name) + 1 for name in groups) > MOST_IN_A_LINE
+    look: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axes.set_xticks(range(len(groups)), list(groups), **look)
 
 
 def _marked(marker: str) -> dict[str, Any]:

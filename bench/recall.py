@@ -1,12 +1,14 @@
 """What recall finds: every strategy over the same memories of a data set, question by question.
 
 Each conversation is remembered once, by the pipeline's own steps and the extractive engine; no language
-model is called. What is counted is defined in `lamina.bench.recall_report` for LoCoMo, whose evidence is
-turns, and in `lamina.bench.recall_sessions` for LongMemEval, whose evidence is sessions.
+model is called. An ablation of how memory is built has a memory of its own. What is counted is defined in
+`lamina.bench.recall_report` for LoCoMo, whose evidence is turns, and in `lamina.bench.recall_sessions` for
+LongMemEval, whose evidence is sessions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 
@@ -17,10 +19,11 @@ from lamina.bench.conversation import Conversation, Dataset, Level, Question
 from lamina.bench.dataset import load
 from lamina.bench.longmemeval import ABSTENTION
 from lamina.bench.ranking import distinct
+from lamina.bench.recall_ablations import BASES, ROWS
 from lamina.bench.recall_memory import Memory, remembered
 from lamina.bench.recall_report import DEPTH, Asked, Report
 from lamina.bench.recall_sessions import SessionReport
-from lamina.bench.recall_strategies import STRATEGIES, Ask
+from lamina.bench.recall_strategies import Ask
 from lamina.streams.ports import Embedder
 from lamina.streams.recall.context import pack
 from lamina.streams.recall.found import Found
@@ -50,7 +53,7 @@ async def measure_recall(
 
     Args:
         data: LoCoMo, as a folder or a file, or a file of LongMemEval.
-        names: of the strategies, as in `STRATEGIES`.
+        names: of the rows, as in `ROWS`.
         bench: with what.
         progress: gets a bar of turns, then of questions.
 
@@ -60,38 +63,54 @@ async def measure_recall(
     """
     dataset = load(data)
     conversations = _asked_of(dataset)
-    remembering = progress.add_task("remember", total=sum(len(each.turns) for each in conversations))
+    groups = _by_memory(names)
+    remembering = progress.add_task(
+        "remember", total=len(groups) * sum(len(each.turns) for each in conversations)
+    )
     asking = progress.add_task("ask", total=len(names) * sum(len(each.questions) for each in conversations))
     asked: list[Asked] = []
-    for conversation in conversations:
+    for conversation, group in product(conversations, groups):
         async with remembered(
             conversation,
             bench.embedder,
-            bench.settings,
+            bench.settings.model_copy(update=dict(ROWS[group[0]].built)),
             edge=bench.edge,
             told=lambda turns: progress.advance(remembering, turns),
         ) as memory:
-            for name in names:
+            for name in group:
                 asked += await _ask_all(
                     conversation, name, memory, dataset.level, told=lambda: progress.advance(asking)
                 )
     report = SessionReport if dataset.level == "session" else Report
     return report(
         asked=tuple(asked),
-        strategies={name: STRATEGIES[name].says for name in names},
+        strategies={name: ROWS[name].says for name in names},
         conversations=tuple(each.id for each in conversations),
         turns=sum(len(each.turns) for each in conversations),
         dropped_evidence=sum(each.dropped_evidence for each in conversations),
         embedder=bench.embedder.name,
         store="Qdrant Edge, its own process" if bench.edge else "this process's memory",
         machine=machine(),
+        bases={name: of for name, of in BASES.items() if {name, of} <= set(names)},
     )
+
+
+def _by_memory(names: Sequence[str]) -> list[list[str]]:
+    """Return the rows in groups that ask the same memory."""
+    groups: list[list[str]] = []
+    for name in names:
+        same = [group for group in groups if ROWS[group[0]].built == ROWS[name].built]
+        if same:
+            same[0].append(name)
+        else:
+            groups.append([name])
+    return groups
 
 
 async def _ask_all(
     conversation: Conversation, name: str, memory: Memory, level: Level, told: Callable[[], None]
 ) -> list[Asked]:
-    ask = await STRATEGIES[name].over(memory)
+    ask = await ROWS[name].over(memory)
     for question in conversation.questions[:WARMING]:
         await ask(question.text)
     asked: list[Asked] = []

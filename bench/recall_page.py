@@ -22,7 +22,9 @@ def recall_page(figures: Mapping[str, Any]) -> Page:
     Args:
         figures: as `--json` writes them, of LoCoMo or LongMemEval.
     """
-    rows: Sequence[Row] = figures["rows"]
+    bases: Mapping[str, str] = figures.get("ablations", {})
+    everything: Sequence[Row] = figures["rows"]
+    rows = [row for row in everything if row["strategy"] not in bases]
     overall = [row for row in rows if row["category"] == ALL]
     sections = [
         Section(
@@ -36,6 +38,8 @@ def recall_page(figures: Mapping[str, Any]) -> Page:
         Section("By kind of question", "", tuple(_by_category(figures, rows))),
         Section("Time and size", "", (_times(overall), _tokens(overall))),
     ]
+    if bases:
+        sections.append(_ablations(everything, bases, _headline(figures)))
     if len(figures.get("conversations", ())) > 1 and figures.get("by_conversation"):
         sections.append(_spread(figures))
     return Page(
@@ -86,6 +90,20 @@ def _by_category(figures: Mapping[str, Any], rows: Sequence[Row]) -> Iterable[Ta
         yield _table(f"{_category(category)}", chosen, hidden=("category", "conversation"))
 
 
+def _ablations(rows: Sequence[Row], bases: Mapping[str, str], measures: Sequence[str]) -> Section:
+    """Show each strategy beside what is left of it with one component changed."""
+    parts: list[Table | Bars] = []
+    for base in dict.fromkeys(bases.values()):
+        own = {base, *(name for name, of in bases.items() if of == base)}
+        chosen = [row for row in rows if row["strategy"] in own and row["category"] == ALL]
+        parts += [
+            _bars(f"{base} with one component changed", chosen, measures),
+            _table(f"{base}: ablations, all questions", chosen, hidden=("category", "conversation")),
+        ]
+    says = "One component changed at a time; what each row is stands among the definitions."
+    return Section("Ablations", says, tuple(parts))
+
+
 def _times(rows: Sequence[Row]) -> Bars:
     names = [row["strategy"] for row in rows]
     # What took no measurable time still has a place on a logarithmic axis.
@@ -103,7 +121,8 @@ def _tokens(rows: Sequence[Row]) -> Bars:
 
 
 def _spread(figures: Mapping[str, Any]) -> Section:
-    rows: Sequence[Row] = figures["by_conversation"]
+    ablations = figures.get("ablations", {})
+    rows = [row for row in figures["by_conversation"] if row["strategy"] not in ablations]
     names = list(dict.fromkeys(row["strategy"] for row in rows))
     charts = tuple(
         Dots(

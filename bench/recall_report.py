@@ -1,7 +1,7 @@
 """The report of `lamina bench recall`: what was found, by strategy and category, with its definitions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,8 @@ class Report:
     embedder: str
     store: str
     machine: str
+    bases: Mapping[str, str] = field(default_factory=dict)
+    """The strategy of each ablation, where both are among them."""
 
     def rows(self) -> list[Row]:
         """Return a row for each strategy and category: `all`, `1` to `4`, and `all-five`."""
@@ -129,7 +131,7 @@ class Report:
 
     def _only(self, conversation: str) -> "Report":
         kept = tuple(each for each in self.asked if each.conversation == conversation)
-        return Report(kept, self.strategies, (conversation,), 0, 0, self.embedder, self.store, self.machine)
+        return replace(self, asked=kept, conversations=(conversation,))
 
     def json(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -146,6 +148,7 @@ class Report:
             "machine": self.machine,
             "definitions": DEFINITIONS,
             "strategies": dict(self.strategies),
+            "ablations": dict(self.bases),
             "rows": [row.json() for row in self.rows()],
             "by_conversation": self.by_conversation(),
         }
@@ -161,7 +164,10 @@ class Report:
         for place, heading in enumerate(("strategy", "category", "n", *columns)):
             table.add_column(heading, justify="right" if place > 1 else "left")
         for row in self.rows():
-            table.add_row(*_cells(row), end_section=row.category == ALL_FIVE)
+            if row.strategy not in self.bases:
+                table.add_row(*_cells(row), end_section=row.category == ALL_FIVE)
+            elif row.category == ALL:
+                table.add_row(*_cells(row))
         notes = [f"{name}: {says}" for name, says in self.strategies.items()]
         notes += [f"{name}: {says}" for name, says in DEFINITIONS.items()]
         return Group(table, *notes, f"{self.dropped_evidence} evidence ids name no turn and are left out")

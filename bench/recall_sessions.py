@@ -1,7 +1,7 @@
 """The report of `lamina bench recall` over LongMemEval: which sessions were found, by strategy and type."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,8 @@ class SessionReport:
     embedder: str
     store: str
     machine: str
+    bases: Mapping[str, str] = field(default_factory=dict)
+    """The strategy of each ablation, where both are among them."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each strategy and type of question, `all` first: fractions, counts and times."""
@@ -87,6 +89,7 @@ class SessionReport:
             "machine": self.machine,
             "definitions": DEFINITIONS,
             "strategies": dict(self.strategies),
+            "ablations": dict(self.bases),
             "rows": self.rows(),
         }
 
@@ -102,7 +105,7 @@ class SessionReport:
         )
         for place, heading in enumerate(("strategy", "type", "n", *shares, "tokens", "p50 ms", "p99 ms")):
             table.add_column(heading, justify="right" if place > 1 else "left")
-        rows = self.rows()
+        rows = [row for row in self.rows() if row["category"] == ALL or row["strategy"] not in self.bases]
         for row, following in zip(rows, [*rows[1:], None], strict=True):
             last = following is None or following["strategy"] != row["strategy"]
             table.add_row(*_cells(row), end_section=last)

@@ -5,8 +5,8 @@ with the budgets of the settings. Each gives results best first.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import get_args
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from lamina.bench.bm25 import BM25
 from lamina.bench.fusion_folds import unseen
 from lamina.bench.recall_memory import Memory
+from lamina.streams.recall.auto.features import Match
 from lamina.streams.recall.auto.strategy import auto
 from lamina.streams.recall.found import Asked, Found, Sources
-from lamina.streams.recall.options import Options
+from lamina.streams.recall.options import Auto, Options
 from lamina.streams.recall.options import Strategy as Name
 from lamina.streams.recall.strategies import recall
 from lamina.streams.recall.tiers import Budget
@@ -37,6 +38,8 @@ class Strategy:
     """What it is, in one line."""
     over: Callable[[Memory], Awaitable[Ask]]
     """Prepares it over a memory; the time this takes is not counted."""
+    built: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that differ while its memory is built."""
 
 
 async def _bm25(memory: Memory) -> Ask:
@@ -58,15 +61,25 @@ async def _dense(memory: Memory) -> Ask:
     return ask
 
 
-async def _auto(memory: Memory) -> Ask:
-    """Ask with weights that never saw the conversation: the shipped ones, unless it took part in their fit."""
-    weights = unseen(memory.conversation, "tokens" if memory.embedder.token_width else "dense")
-    sources = Sources(memory.store, memory.tables, memory.embedder)
+def asking(name: Name, options: Options) -> Callable[[Memory], Awaitable[Ask]]:
+    """Ask by a strategy of the service, with these options."""
+    return _by_auto(options.auto) if name == "auto" else _by_service(name, options)
 
-    async def ask(question: str) -> list[Found]:
-        return await auto(await _asked(question, memory), sources, Options().auto, weights)
 
-    return ask
+def _by_auto(options: Auto) -> Callable[[Memory], Awaitable[Ask]]:
+    """Ask by `auto` with weights that never saw the conversation: the shipped ones, where it took no part."""
+
+    async def over(memory: Memory) -> Ask:
+        match: Match = "tokens" if memory.embedder.token_width and options.late_interaction else "dense"
+        weights = unseen(memory.conversation, match)
+        sources = Sources(memory.store, memory.tables, memory.embedder)
+
+        async def ask(question: str) -> list[Found]:
+            return await auto(await _asked(question, memory), sources, options, weights)
+
+        return ask
+
+    return over
 
 
 async def _asked(question: str, memory: Memory) -> Asked:
@@ -74,7 +87,7 @@ async def _asked(question: str, memory: Memory) -> Asked:
     return Asked(question, vectors.dense, memory.namespace, memory.asked_at, tokens=vectors.tokens)
 
 
-def _by_service(name: Name) -> Callable[[Memory], Awaitable[Ask]]:
+def _by_service(name: Name, options: Options) -> Callable[[Memory], Awaitable[Ask]]:
     """Ask as the service does, with the budgets of the settings, at the time the questions were asked."""
 
     async def over(memory: Memory) -> Ask:
@@ -84,7 +97,7 @@ def _by_service(name: Name) -> Callable[[Memory], Awaitable[Ask]]:
 
         async def ask(question: str) -> list[Found]:
             asked = await _asked(question, memory)
-            return await recall(name, asked, sources, budget=budget, options=Options())
+            return await recall(name, asked, sources, budget=budget, options=options)
 
         return ask
 
@@ -113,8 +126,6 @@ _SAYS: Mapping[Name, str] = {
 STRATEGIES: Mapping[str, Strategy] = {
     "bm25": Strategy("BM25 over all turns, `speaker: text`, stems without stop words (baseline)", _bm25),
     "dense": Strategy("cosine over all turns, each `speaker: text` embedded alone (baseline)", _dense),
-    **{
-        name: Strategy(_SAYS[name], _auto if name == "auto" else _by_service(name)) for name in get_args(Name)
-    },
+    **{name: Strategy(_SAYS[name], asking(name, Options())) for name in get_args(Name)},
 }
 """In the order in which they are shown: the baselines, then every strategy of the service."""

@@ -5,7 +5,7 @@ turns' ids from that id or the caller's own message ids, so whatever is done twi
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID, uuid4
 
@@ -23,10 +23,23 @@ from lamina.streams.records import Turn
 from lamina.streams.topics import DOOR_RECORD_BYTES, MAX_CONTENT_BYTES, TURNS
 
 
-async def accept(body: AddMemories, header_key: str | None, tenant: str, service: Service) -> Accepted:
+async def accept(
+    body: AddMemories,
+    header_key: str | None,
+    tenant: str,
+    service: Service,
+    marks: Collection[UUID] = (),
+) -> Accepted:
     """Accept messages: return once the broker has acknowledged every turn.
 
     The same idempotency key with the same body gives the same answer and doubles nothing.
+
+    Args:
+        body: the messages.
+        header_key: the idempotency key, where a header names it.
+        tenant: from the credential.
+        service: the ports.
+        marks: to be made with the acceptance: where it fails, they are not there.
 
     Raises:
         Refused: 413 for a message that is too large, 409 for a key that came with another body, 422 for two
@@ -40,20 +53,66 @@ async def accept(body: AddMemories, header_key: str | None, tenant: str, service
     turns = [_turn(body, message, index, namespace, event) for index, message in enumerate(body.messages)]
     values = [_record(turn, index) for index, turn in enumerate(turns)]
     ids = tuple(_id_of(turn) for turn in turns)
-    request = await service.tables.record_request(
-        Request(event, namespace, _digest(body), ids, service.clock.now())
-    )
-    if request.digest != _digest(body) or request.namespace != namespace:
+    asked = Request(event, namespace, _digest(body), ids, service.clock.now())
+    if service.accept_rows:
+        request = await _placed(asked, turns, marks, service)
+    else:
+        request = _same(asked, await service.tables.record_request(asked))
+    outgoing = _outgoing(turns, values, namespace, request.accepted_at)
+    if not marks:
+        await service.publisher.publish(outgoing)
+    elif service.accept_rows:
+        await _published_or_unmarked(outgoing, marks, service)
+    else:
+        await service.publisher.publish(outgoing)
+        await service.tables.mark(namespace, marks, request.accepted_at)
+    return Accepted(event_id=request.id, turn_ids=list(request.turns))
+
+
+async def _placed(
+    asked: Request, turns: Sequence[Turn], marks: Collection[UUID], service: Service
+) -> Request:
+    """Record a request and write its turns as `accepted` rows and its marks, in one transaction.
+
+    The embedded broker's log does not survive its process; these rows do, and are published again.
+    """
+    namespace = asked.namespace
+    async with service.tables.transaction([namespace]) as tx:
+        request = _same(asked, await tx.record_request(asked))
+        at = request.accepted_at
+        await place(tx, [arrive(namespace, turn, fallback_id=_id_of(turn), received_at=at) for turn in turns])
+        await tx.mark(namespace, marks, at)
+    return request
+
+
+async def _published_or_unmarked(
+    outgoing: Sequence[Outgoing], marks: Collection[UUID], service: Service
+) -> None:
+    """Publish; where that fails the marks go again, so that the caller's next request brings the turns again.
+
+    A crash in between is mended by the next start, which publishes every row that is still `accepted`.
+    """
+    try:
+        await service.publisher.publish(outgoing)
+    except BaseException:
+        await service.tables.unmark(marks)
+        raise
+
+
+def _same(asked: Request, recorded: Request) -> Request:
+    """Return the request as it was recorded first.
+
+    Raises:
+        Refused: 409, it was another one.
+    """
+    if (recorded.digest, recorded.namespace) != (asked.digest, asked.namespace):
         raise Refused(
             409,
             "idempotency_key_reused",
             "this idempotency key came with another body before: send a new key for a new request",
             field="idempotency_key",
         )
-    if service.accept_rows:
-        await _place(turns, namespace, request.accepted_at, service)
-    await service.publisher.publish(_outgoing(turns, values, namespace, request.accepted_at))
-    return Accepted(event_id=request.id, turn_ids=list(request.turns))
+    return recorded
 
 
 def _key_of(body: AddMemories, header_key: str | None) -> str | None:
@@ -110,13 +169,6 @@ def _too_large(index: int, why: str) -> Refused:
 def _id_of(turn: Turn) -> UUID:
     assert turn.id is not None  # noqa: S101 - set by _turn
     return turn.id
-
-
-async def _place(turns: Sequence[Turn], namespace: Namespace, at: datetime, service: Service) -> None:
-    """Write the turns as `accepted` rows: the embedded broker's log does not survive its process."""
-    placements = [arrive(namespace, turn, fallback_id=_id_of(turn), received_at=at) for turn in turns]
-    async with service.tables.transaction([namespace]) as tx:
-        await place(tx, placements)
 
 
 def _outgoing(

@@ -1,9 +1,9 @@
 """What a chat asks of memory: what is not remembered yet, to remember it, to recall.
 
-Turns are accepted exactly as `POST /v1/memories` accepts them (`lamina.query.accept`). Beside them stand
-*marks* (`lamina.query.chat_history`), one for the last message of each request and one for its reply: a
-message that is marked, and all before it in its conversation, was accepted. So a history that comes again is
-known by its end, and what an outage left out is remembered when the client sends it the next time.
+Turns are accepted exactly as `POST /v1/memories` accepts them (`lamina.query.accept`). With them are made
+*marks* (`lamina.query.chat_history`), for the last message of each request and for its reply: a message that
+is marked, and all before it in its conversation, was accepted. So a history that comes again is known by its
+end, and what an outage left out is remembered when the client sends it the next time.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,15 @@ from lamina.query.models import MAX_MESSAGES, MAX_QUERY_CHARACTERS, AddMemories,
 from lamina.query.recall import context
 from lamina.query.service import Service
 from lamina.streams.identity import event_id_for_key
-from lamina.streams.ports import Request
 
 SAME_REQUEST = timedelta(minutes=30)
 """The same request within this time is a retry, or asks for another reply: what it says was said once."""
+
+_LATEST = 8
+"""Messages at the end of a history that are looked for first: mostly the reply before is known."""
+
+_AT_ONCE = 1000
+"""Then so many at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +48,16 @@ async def unseen(spoken: Sequence[Spoken], whose: Whose, service: Service) -> li
     Raises:
         TablesUnavailable: nobody knows.
     """
-    missing: list[Spoken] = []
-    for one in reversed(spoken):
-        mark = _mark_id(one.marks.sought, whose)
-        if await service.tables.request(mark) is not None:
-            break
-        missing.append(one)
-    return missing[::-1]
+    stop, size = len(spoken), _LATEST
+    while stop:
+        start = max(0, stop - size)
+        ids = [_mark_id(one.marks.sought, whose) for one in spoken[start:stop]]
+        marked = await service.tables.marked(ids)
+        known = [index for index, one in enumerate(ids, start) if one in marked]
+        if known:
+            return list(spoken[known[-1] + 1 :])
+        stop, size = start, _AT_ONCE
+    return list(spoken)
 
 
 async def remember_said(
@@ -68,17 +76,22 @@ async def remember_said(
         LaminaError: as `accept` does; nothing is marked, so the next request brings it again.
     """
     old = [one for one in missing if one is not fresh]
-    whole = fitting(old)
-    for first in range(0, len(whole), MAX_MESSAGES):
-        await _accept(whole[first : first + MAX_MESSAGES], whose, service)
-    event = last_id = None
-    if fresh is not None and fitting([fresh]):
-        last_id = await _id_now(fresh, whose, service)
-        event = await _accept([fresh], whose, service, last_id)
-    if fresh is not None or old:
-        await _mark(spoken[-1], whose, service)
     said = [*old, *([fresh] if fresh else [])]
-    return Kept(event, last_id, len(said) - len(fitting(said)))
+    whole = fitting(old)
+    parts = [whole[first : first + MAX_MESSAGES] for first in range(0, len(whole), MAX_MESSAGES)]
+    own = fitting([fresh] if fresh else [])
+    # Made with what is accepted last: everything before it was accepted then.
+    marks = _marks_of(spoken[-1], whose) if said else []
+    for number, part in enumerate(parts, 1):
+        is_last = number == len(parts) and not own
+        await _accept(part, whose, service, marks if is_last else [])
+    event = last_id = None
+    if own:
+        last_id = await _id_now(own[0], whose, service)
+        event = await _accept(own, whose, service, marks, last_id)
+    elif marks and not parts:
+        await service.tables.mark(whose.namespace, marks, service.clock.now())
+    return Kept(event, last_id, len(said) - len(whole) - len(own))
 
 
 async def remember_reply(
@@ -92,8 +105,7 @@ async def remember_reply(
     reply = reply_to(spoken, text, kept.last_id)
     if reply is None:
         return False
-    await _accept([reply], whose, service)
-    await _mark(reply, whose, service)
+    await _accept([reply], whose, service, _marks_of(reply, whose))
     return True
 
 
@@ -112,7 +124,11 @@ async def recalled(question: str, whose: Whose, service: Service) -> str:
 
 
 async def _accept(
-    some: Sequence[Spoken], whose: Whose, service: Service, message_id: str | None = None
+    some: Sequence[Spoken],
+    whose: Whose,
+    service: Service,
+    marks: Sequence[UUID],
+    message_id: str | None = None,
 ) -> UUID:
     ids = [message_id or one.id for one in some]
     body = AddMemories(
@@ -125,7 +141,7 @@ async def _accept(
     )
     # An id names everything said before it, so the last one names the whole request.
     key = ids[-1] if len(some) == 1 else f"{ids[0]} {ids[-1]}"
-    return (await accept(body, key, whose.tenant, service)).event_id
+    return (await accept(body, key, whose.tenant, service, marks)).event_id
 
 
 async def _id_now(fresh: Spoken, whose: Whose, service: Service) -> str:
@@ -133,19 +149,22 @@ async def _id_now(fresh: Spoken, whose: Whose, service: Service) -> str:
     now = service.clock.now()
     period = int(now.timestamp() // SAME_REQUEST.total_seconds())
     newest = again(fresh.id, str(period))
-    for candidate in (fresh.id, newest, again(fresh.id, str(period - 1))):
-        known = await service.tables.request(event_id_for_key(whose.tenant, candidate))
-        if known is None and candidate == fresh.id:
-            return candidate
+    events = {
+        candidate: event_id_for_key(whose.tenant, candidate)
+        for candidate in (fresh.id, newest, again(fresh.id, str(period - 1)))
+    }
+    before = await service.tables.requests(events.values())
+    if events[fresh.id] not in before:
+        return fresh.id
+    for candidate, event in events.items():
+        known = before.get(event)
         if known is not None and now - known.accepted_at <= SAME_REQUEST:
             return candidate
     return newest
 
 
-async def _mark(one: Spoken, whose: Whose, service: Service) -> None:
-    for mark in (one.marks.near, one.marks.alone):
-        known = Request(_mark_id(mark, whose), whose.namespace, mark, (), service.clock.now())
-        await service.tables.record_request(known)
+def _marks_of(one: Spoken, whose: Whose) -> list[UUID]:
+    return [_mark_id(mark, whose) for mark in (one.marks.near, one.marks.alone)]
 
 
 def _mark_id(mark: str, whose: Whose) -> UUID:

@@ -1,7 +1,8 @@
 """Routes that read memory: search and context; `lamina.query.answer` answers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from fastapi import APIRouter
 
@@ -11,10 +12,12 @@ from lamina.query.errors import Refused
 from lamina.query.finding import Stopwatch, check_top_k, find, said, utc
 from lamina.query.models import MemoryLink, Result, Search, SearchResponse
 from lamina.query.service import Doors
-from lamina.streams.namespace import namespace_of
+from lamina.streams.namespace import Namespace, namespace_of
+from lamina.streams.ports import Tables
 from lamina.streams.recall.context import Packing, pack, tokens_of
 from lamina.streams.recall.found import TIERS, Filters, Found
 from lamina.streams.recall.standing import standing
+from lamina.streams.records import Link
 
 
 def recall_routes() -> APIRouter:
@@ -50,9 +53,11 @@ async def search(body: Search, tenant: Tenant, doors: Doors) -> SearchResponse:
         for result, one in zip(results, found, strict=True):
             result.why = {**one.why}
     if "links" in body.include:
+        links = await _links(namespace, [result.id for result in results], doors.tables)
         for result in results:
-            links = await doors.tables.links_of(namespace, result.id)
-            result.links = [MemoryLink.model_validate(link, from_attributes=True) for link in links]
+            result.links = [
+                MemoryLink.model_validate(link, from_attributes=True) for link in links[result.id]
+            ]
     response = SearchResponse(strategy=body.strategy, results=results)
     if "timings" in body.include:
         response.timings = watch.timings
@@ -71,6 +76,25 @@ async def context(body: ContextRequest, tenant: Tenant, doors: Doors) -> Context
     packed = await asyncio.to_thread(pack, found, body.max_tokens, packing, known)
     citations = [citation(unit) for unit in packed.citations]
     return ContextResponse(context=packed.text, citations=citations, tokens=packed.tokens)
+
+
+async def _links(
+    namespace: Namespace, units: Sequence[UUID], tables: Tables
+) -> Mapping[UUID, Sequence[Link]]:
+    """Return the links from and to each unit by source, target and type: read at once, not one by one."""
+    if not units:
+        return {}
+    entering = await tables.links_to(namespace, units)
+    leaving = await tables.links_from(namespace, units)
+    found: dict[UUID, set[Link]] = {unit: set() for unit in units}
+    for link in (*entering, *leaving):
+        for unit in found.keys() & {link.source, link.target}:
+            found[unit].add(link)
+    return {unit: sorted(some, key=_by_ends) for unit, some in found.items()}
+
+
+def _by_ends(link: Link) -> tuple[UUID, UUID, str]:
+    return link.source, link.target, link.type
 
 
 def _filters(body: Search) -> Filters:

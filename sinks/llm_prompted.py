@@ -48,8 +48,8 @@ class PromptedEngine:
     """The `Engine` port by prompts; `name` is the model's.
 
     `fused` asks once for episodes and the facts they omit; `faithful` asks for the episodes, then for the
-    facts of each (RecMem eq. 6–9), `direct` for those of all turns, with no episode shown (§4.3): episodes then
-    only lead the threads. The topology methods fail closed: an unusable or unsupported reply is no
+    facts of each (RecMem eq. 6–9), `direct` for those of all turns with no episode shown (§4.3): episodes
+    then only lead the threads. The topology methods fail closed: an unusable or unsupported reply is no
     proposal, and no plan.
     """
 

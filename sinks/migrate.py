@@ -23,7 +23,7 @@ async def upgrade(engine: AsyncEngine) -> None:
     Alembic keeps its state in module globals: one process migrates one database at a time.
 
     Args:
-        engine: for SQLite one whose transactions begin with BEGIN IMMEDIATE (`database.sqlite_writer`).
+        engine: for SQLite one whose transactions begin with BEGIN IMMEDIATE (`database.sqlite_migrator`).
 
     Raises:
         TablesUnavailable: the database does not answer now.

@@ -11,12 +11,14 @@ from uuid import UUID
 import orjson
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Executable,
     Text,
     Uuid,
     any_,
     bindparam,
     func,
+    or_,
     select,
     text,
     tuple_,
@@ -26,8 +28,9 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from lamina.sinks.column_types import Id
 from lamina.sinks.rows import UNIT_COLUMNS
-from lamina.sinks.schema import IS_TURN, units
+from lamina.sinks.schema import IS_TURN, links, units
 from lamina.streams.namespace import Namespace
+from lamina.streams.records import LinkType
 
 Given = tuple[Executable, Mapping[str, Any]]
 """A statement and its values."""
@@ -64,6 +67,17 @@ _TURNS_ON_SQLITE = text(
 _TURNS_ON_POSTGRES = select(*UNIT_COLUMNS).where(
     IS_TURN, _PLACE.in_(select(_PLACES.c.session, _PLACES.c.ordinal)), _HERE
 )
+_LINKING = (
+    select(*UNIT_COLUMNS, links.c.target.label("target"))
+    .join(links, links.c.source == units.c.id)
+    .where(
+        links.c.type == bindparam("type", type_=Text),
+        links.c.namespace == bindparam("namespace"),
+        or_(units.c.valid_to.is_not(None), bindparam("ended", type_=Boolean).is_(False)),
+    )
+)
+_LINKING_ON_SQLITE = _LINKING.where(links.c.target.in_(select(type_coerce(_LISTED.c.value, Id))), _HERE_ONLY)
+_LINKING_ON_POSTGRES = _LINKING.where(links.c.target == any_(bindparam("asked", type_=ARRAY(Uuid))), _HERE)
 
 
 def units_among(namespace: Namespace, ids: Collection[UUID], *, postgres: bool) -> Given:
@@ -72,6 +86,16 @@ def units_among(namespace: Namespace, ids: Collection[UUID], *, postgres: bool) 
         return _UNITS_ON_POSTGRES, {"asked": list(ids), "namespace": namespace}
     listed = orjson.dumps([each.hex for each in ids]).decode()
     return _UNITS_ON_SQLITE, {"asked": listed, "namespace": namespace}
+
+
+def linking_to(
+    namespace: Namespace, ids: Collection[UUID], type_: LinkType, *, ended: bool, postgres: bool
+) -> Given:
+    """Return what selects the `UNIT_COLUMNS` of what links to the ids, and `target`, the id it links to."""
+    given = {"namespace": namespace, "type": type_, "ended": ended}
+    if postgres:
+        return _LINKING_ON_POSTGRES, {**given, "asked": list(ids)}
+    return _LINKING_ON_SQLITE, {**given, "asked": orjson.dumps([each.hex for each in ids]).decode()}
 
 
 def turns_among(namespace: Namespace, places: Sequence[tuple[int, int]], *, postgres: bool) -> Given:

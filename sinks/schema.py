@@ -230,6 +230,17 @@ requests = Table(
     Column("accepted_at", Moment, nullable=False),
 )
 
+marks = Table(
+    "marks",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("namespace", NamespaceKey, nullable=False),
+    Column("at", Moment, nullable=False),
+)
+"""What a chat's history is known by: a row says that something, and all before it, was accepted."""
+
+Index("ix_marks_at", marks.c.at)
+
 faults = Table(
     "faults",
     metadata,

@@ -10,19 +10,26 @@ from filelock import AsyncFileLock, Timeout
 from sqlalchemy import URL, delete, select, update
 
 from lamina.sinks import journal_lanes
-from lamina.sinks.database import WAIT_SECONDS, Database, Statements, chunks, postgres_migrator
+from lamina.sinks.database import (
+    WAIT_SECONDS,
+    Database,
+    chunks,
+    postgres_migrator,
+    sqlite_migrator,
+)
 from lamina.sinks.migrate import upgrade
-from lamina.sinks.rows import outgoing_of, request_of, request_row
-from lamina.sinks.schema import IS_UNFINISHED, faults, outbox, requests, units
+from lamina.sinks.rows import outgoing_of
+from lamina.sinks.schema import IS_UNFINISHED, faults, outbox, units
 from lamina.sinks.tables_graph import GraphTables
 from lamina.sinks.tables_journal import JournalTables
+from lamina.sinks.tables_requests import RequestTables
 from lamina.sinks.tables_transaction import SqlTransaction
 from lamina.sinks.tables_units import UnitTables
 from lamina.sinks.tables_waiting import WaitingTables
 from lamina.sinks.tally import tally
 from lamina.streams.errors import TablesUnavailable
 from lamina.streams.namespace import Namespace
-from lamina.streams.ports import OutboxRow, Request, Tally
+from lamina.streams.ports import OutboxRow, Tally
 from lamina.streams.records import Status
 
 
@@ -37,16 +44,15 @@ async def open_tables(url: str) -> "SqlTables":
         Misconfigured: the URL, the credentials, the file or the schema's version cannot be used.
     """
     database = Database(url)
-    migrator = postgres_migrator(database.writer.url) if database.postgres else database.writer
+    migrator = postgres_migrator(database.url) if database.postgres else sqlite_migrator(database.url)
     try:
-        async with _alone(database.writer.url):
+        async with _alone(database.url):
             await upgrade(migrator)
     except BaseException:
         await database.close()
         raise
     finally:
-        if migrator is not database.writer:
-            await migrator.dispose()
+        await migrator.dispose()
     return SqlTables(database)
 
 
@@ -71,7 +77,7 @@ async def _alone(url: URL) -> AsyncIterator[None]:
         yield
 
 
-class SqlTables(UnitTables, GraphTables, WaitingTables, JournalTables):
+class SqlTables(UnitTables, GraphTables, WaitingTables, JournalTables, RequestTables):
     """The tables of one database; `open_tables` makes them."""
 
     @asynccontextmanager
@@ -101,18 +107,6 @@ class SqlTables(UnitTables, GraphTables, WaitingTables, JournalTables):
         async with self._database.writing() as sql:
             for some in chunks(ids):
                 await sql.run(delete(outbox).where(outbox.c.id.in_(some)))
-
-    async def record_request(self, request: Request) -> Request:
-        """Insert the request, or return the one that has its id already."""
-        async with self._database.writing() as sql:
-            await sql.run(sql.insert(requests).on_conflict_do_nothing(), [request_row(request)])
-            recorded = await _request(sql, request.id)
-        return recorded or request
-
-    async def request(self, request_id: UUID) -> Request | None:
-        """Return a request by id."""
-        async with self._database.reading() as sql:
-            return await _request(sql, request_id)
 
     async def fail_turn(self, namespace: Namespace, turn: UUID, reason: str) -> None:
         """Set a turn that is not terminal to `failed`."""
@@ -152,8 +146,3 @@ class SqlTables(UnitTables, GraphTables, WaitingTables, JournalTables):
     async def close(self) -> None:
         """Close all connections."""
         await self._database.close()
-
-
-async def _request(sql: Statements, request_id: UUID) -> Request | None:
-    rows = await sql.rows(select(requests).where(requests.c.id == request_id))
-    return request_of(rows[0]) if rows else None

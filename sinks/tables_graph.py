@@ -6,10 +6,11 @@ from uuid import UUID
 from sqlalchemy import Column, or_, select
 
 from lamina.sinks.database import Opened, chunks
-from lamina.sinks.rows import link_of
+from lamina.sinks.prepared import linking_to
+from lamina.sinks.rows import link_of, unit_of
 from lamina.sinks.schema import links, units
 from lamina.streams.namespace import Namespace
-from lamina.streams.records import Link, LinkType, Status
+from lamina.streams.records import Link, LinkType, Status, Unit
 from lamina.streams.recoverability import Graph
 
 _KEPT = frozenset({Status.REMEMBERED, Status.CONSOLIDATED})
@@ -39,6 +40,18 @@ class GraphTables(Opened):
     ) -> list[Link]:
         """Return the links that enter the units (of these types, or all), by source, target and type."""
         return await self._links(links.c.target, namespace, units, types)
+
+    async def linking_to(
+        self, namespace: Namespace, units: Collection[UUID], type_: LinkType, *, ended: bool = False
+    ) -> list[tuple[UUID, Unit]]:
+        """Return, for each link of a type that enters one of the units, that one's id and the unit it leaves.
+
+        Ordered by source, then target; `ended` leaves out what has no end (`valid_to`).
+        """
+        async with self._database.reading() as sql:
+            rows = await sql.given(*linking_to(namespace, units, type_, ended=ended, postgres=sql.postgres))
+        found = [(UUID(int=row.target.int), unit_of(row)) for row in rows]
+        return sorted(found, key=lambda pair: (pair[1].id, pair[0]))
 
     async def graph(self, namespace: Namespace) -> Graph:
         """Return the units of a namespace and the links that leave them.

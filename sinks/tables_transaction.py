@@ -23,6 +23,7 @@ from lamina.sinks.rows import (
 from lamina.sinks.schema import IS_DIRTY, IS_TURN, IS_VISIBLE_FACT, evidence, namespaces, outbox, units
 from lamina.sinks.tables_commands import CommandTables
 from lamina.sinks.tables_recurrence import BufferTables, RecurrenceTables
+from lamina.sinks.tables_requests import RequestRows
 from lamina.streams.codec import encode
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Outgoing
@@ -55,7 +56,7 @@ _DELETE_LINKS = delete(schema.links).where(
 )
 
 
-class SqlTransaction(RecurrenceTables, BufferTables, CommandTables):
+class SqlTransaction(RecurrenceTables, BufferTables, CommandTables, RequestRows):
     """Reads and writes of one transaction, whose namespaces are locked.
 
     While it is open, write through it alone: on SQLite another write waits for this one to end.

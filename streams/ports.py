@@ -326,6 +326,12 @@ class Transaction(Protocol):
     Raises `TablesUnavailable` from any method.
     """
 
+    async def record_request(self, request: Request) -> Request:
+        """Insert the request, or return the one that has its id already."""
+
+    async def mark(self, namespace: Namespace, ids: Collection[UUID], at: datetime) -> None:
+        """Insert marks (of what was accepted); one that exists already is left as it is."""
+
     async def units(self, ids: Collection[UUID]) -> dict[UUID, Unit]:
         """Return the units that exist among the ids."""
 
@@ -604,6 +610,14 @@ class Tables(Protocol):
     ) -> list[Link]:
         """Return the links that enter the units (of these types, or all), in order."""
 
+    async def linking_to(
+        self, namespace: Namespace, units: Collection[UUID], type_: LinkType, *, ended: bool = False
+    ) -> list[tuple[UUID, Unit]]:
+        """Return, for each link of a type that enters one of the units, that one's id and the unit it leaves.
+
+        Ordered by source, then target; `ended` leaves out what has no end (`valid_to`).
+        """
+
     async def visible_units(self, namespace: Namespace, kinds: Collection[Kind]) -> list[Unit]:
         """Return the visible units of these kinds, oldest position and ordinal first."""
 
@@ -642,6 +656,21 @@ class Tables(Protocol):
 
     async def request(self, request_id: UUID) -> Request | None:
         """Return a request by id."""
+
+    async def requests(self, ids: Collection[UUID]) -> dict[UUID, Request]:
+        """Return the requests that exist among the ids."""
+
+    async def mark(self, namespace: Namespace, ids: Collection[UUID], at: datetime) -> None:
+        """Insert marks (of what was accepted); one that exists already is left as it is."""
+
+    async def marked(self, ids: Collection[UUID]) -> set[UUID]:
+        """Return those of the ids that are marked."""
+
+    async def unmark(self, ids: Collection[UUID]) -> None:
+        """Delete marks; those that do not exist are ignored."""
+
+    async def drop_marks(self, before: datetime, limit: int) -> int:
+        """Delete the oldest marks that were made before a time, at most so many; return how many."""
 
     async def fail_turn(self, namespace: Namespace, turn: UUID, reason: str) -> None:
         """Set a turn that is not terminal to `failed`."""

@@ -145,7 +145,7 @@ class Settings(BaseModel):
     )
     episodic: Literal["fused", "faithful", "direct"] = Field(
         default="fused",
-        description="One call for episodes and facts, RecMem's separate calls, or these with facts drawn from "
+        description="One call for episodes and facts, RecMem's separate calls, or these with the facts of "
         "the turns alone (RecMem §4.3)",
     )
     resolution: bool = Field(
@@ -235,6 +235,11 @@ class Settings(BaseModel):
     )
     chat_memory_seconds: float = Field(
         default=5.0, gt=0, description="Longest that a chat waits for memory; it goes on without"
+    )
+    chat_marks_days: float = Field(
+        default=90.0,
+        gt=0,
+        description="How long a conversation's messages are known again by their marks too, not by their ids alone",
     )
 
     # deep

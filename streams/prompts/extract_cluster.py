@@ -1,4 +1,4 @@
-"""extract_cluster: the facts of a recurring cluster, with no episode as reference (RecMem §4.3, Direct Extraction).
+"""extract_cluster: the facts of a cluster with no episode as reference (RecMem §4.3, Direct Extraction).
 
 As `refine` without its guidance about episodes, the rest intact, as the paper has it.
 Data: `turns` (`material.turn_entries`) and `known` (`fact_entries`).

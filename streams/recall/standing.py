@@ -13,10 +13,7 @@ from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Tables
 from lamina.streams.recall.conflicts import since
 from lamina.streams.recall.found import Found, known
-from lamina.streams.records import LinkType, Unit
-
-_EVIDENCE: tuple[LinkType, ...] = ("evidence",)
-_VERSION: tuple[LinkType, ...] = ("version",)
+from lamina.streams.records import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,37 +56,30 @@ async def standing(
     Args:
         found: what a strategy gave.
         namespace: whose.
-        tables: read three times at most, whatever was found.
+        tables: read twice at most, whatever was found, and once where nothing has ended.
         as_of: the time that the question is asked for; None: now.
 
     Raises:
         TablesUnavailable: the tables do not answer.
     """
     turns = {turn.id for one in found for turn in (*one.turns, one.unit) if turn.kind == "turn"}
-    over = {one.unit.id: one.unit for one in found if _over(one.unit)}
-    stating = await tables.links_to(namespace, turns, _EVIDENCE) if turns else []
-    derived = await tables.units(namespace, {link.source for link in stating}) if stating else {}
-    over |= {key: unit for key, unit in derived.items() if unit.kind == "fact" and _over(unit)}
+    stating = await tables.linking_to(namespace, turns, "evidence", ended=True) if turns else []
+    facts = [(turn, unit) for turn, unit in stating if unit.kind == "fact"]
+    over = {one.unit.id: one.unit for one in found if one.unit.valid_to is not None}
+    over |= {fact.id: fact for _, fact in facts}
     if not over:
         return Standing(as_of)
-    versions = await tables.links_to(namespace, over, _VERSION)
-    newer = await tables.units(namespace, {link.source for link in versions}) if versions else {}
-    ended = {}
-    for key, unit in over.items():
-        later = [newer[link.source] for link in versions if link.target == key and link.source in newer]
-        one = _ended(unit, later, as_of)
-        if one is not None:
-            ended[key] = one
+    newer: dict[UUID, list[Unit]] = {key: [] for key in over}
+    for key, unit in await tables.linking_to(namespace, over, "version"):
+        newer[key].append(unit)
+    ended = {key: one for key, unit in over.items() if (one := _ended(unit, newer[key], as_of)) is not None}
     stated: dict[UUID, list[Ended]] = {}
     held: dict[UUID, list[Unit]] = {}
-    for link in stating:
-        fact = over.get(link.source)
-        if fact is None or fact.kind != "fact":
-            continue
+    for turn, fact in facts:
         if fact.id in ended:
-            stated.setdefault(link.target, []).append(ended[fact.id])
+            stated.setdefault(turn, []).append(ended[fact.id])
         elif as_of is not None and known(fact, as_of):
-            held.setdefault(link.target, []).append(fact)
+            held.setdefault(turn, []).append(fact)
     return Standing(
         as_of,
         ended,
@@ -98,13 +88,9 @@ async def standing(
     )
 
 
-def _over(unit: Unit) -> bool:
-    return unit.valid_to is not None
-
-
 def _ended(unit: Unit, later: Collection[Unit], as_of: datetime | None) -> Ended | None:
     """Return how a memory ended by the given time; None where it holds."""
-    assert unit.valid_to is not None  # noqa: S101 - `_over` chose it
+    assert unit.valid_to is not None  # noqa: S101 - what has no end is not asked about
     told = [each for each in later if known(each, as_of)]
     if not told:
         gone = not later and (as_of is None or unit.valid_to <= as_of)

@@ -9,7 +9,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from lamina.sinks.database import sqlite_writer
+from lamina.sinks.database import sqlite_migrator
 from lamina.sinks.migrate import downgrade, upgrade
 from lamina.sinks.rows import thread_row, unit_row
 from lamina.sinks.rows_journal import command_row
@@ -26,7 +26,7 @@ from .tables_kit import ANN, BOB, NOW, a_command, a_thread, a_turn, insert, late
 @pytest.fixture
 async def engine(database_url):
     sqlite = database_url.startswith("sqlite")
-    made = sqlite_writer(database_url) if sqlite else create_async_engine(database_url)
+    made = sqlite_migrator(database_url) if sqlite else create_async_engine(database_url)
     yield made
     await made.dispose()
 

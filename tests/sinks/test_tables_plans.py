@@ -1,5 +1,6 @@
 """Hot reads go by an index: none walks through a table that grows with the memory."""
 
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -38,6 +39,11 @@ async def seen(tmp_path):
         event.listen(engine.sync_engine, "before_cursor_execute", note)
     yield tables, statements
     await tables.close()
+
+
+def planned(statement, parameters, connection):
+    rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+    return [row[3] for row in rows]
 
 
 async def test_hot_reads_use_an_index(seen):
@@ -89,6 +95,7 @@ async def test_hot_reads_use_an_index(seen):
     await tables.journal_entry(command.id)
     await tables.links_from(ANN, [turn.id], ["version"])
     await tables.links_to(ANN, [turn.id])
+    await tables.linking_to(ANN, [turn.id], "evidence", ended=True)
     await tables.graph(ANN)
     await tables.visible_units(ANN, ["episode", "fact"])
     await tables.namespaces("acme/", BOB)
@@ -98,6 +105,9 @@ async def test_hot_reads_use_an_index(seen):
     await tables.dirty_namespaces(10)
     await tables.outbox(10)
     await tables.published([1])
+    await tables.marked([uuid4()])
+    await tables.requests([uuid4()])
+    await tables.drop_marks(NOW, 10)
     await tables.fail_turn(ANN, turn.id, "x")
     await tables.tally()
     await tables.tally("acme/")
@@ -105,8 +115,7 @@ async def test_hot_reads_use_an_index(seen):
     plans: list[str] = []
     async with tables._database.writing() as sql:
         for statement, parameters in list(statements):
-            plan = await sql._connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-            plans += [row[3] for row in plan]
+            plans += await sql._threads.call(partial(planned, statement, parameters))
     walks = {step for step in plans if step.startswith("SCAN") and " USING " not in step}
     # The outbox is walked in the order of its ids: it holds what waits, not what was. The newest page of the
     # journal is walked from its end. The other two are what was asked for, and one row per quiet thread.

@@ -137,6 +137,27 @@ async def test_links_are_read_by_end_and_type_and_deleted_one_by_one(tables):
     assert await tables.links_from(ANN, [a, b]) == [ab, version, bc]
 
 
+async def test_what_links_to_a_unit_is_read_with_its_row(tables):
+    turns = [a_turn(ordinal=n, position=n + 1) for n in range(3)]
+    holds = a_fact("Ann", "lives_in", evidence=(turns[0].id,))
+    ended = a_fact("Ann", "lives_in", evidence=(turns[0].id, turns[1].id), valid_to=NOW)
+    async with tables.transaction([ANN]) as transaction:
+        await transaction.insert_units([*turns, holds, ended])
+        await transaction.insert_links(
+            [link(fact.id, turn, "evidence") for fact in (holds, ended) for turn in fact.evidence]
+        )
+        await transaction.insert_links([link(holds.id, ended.id, "version")])
+    asked = [turn.id for turn in turns]
+    late = [(turns[0].id, ended), (turns[1].id, ended)]
+    by_source = sorted([(turns[0].id, holds), *late], key=lambda pair: (pair[1].id, pair[0]))
+    assert await tables.linking_to(ANN, asked, "evidence") == by_source
+    assert await tables.linking_to(ANN, asked, "evidence", ended=True) == sorted(late)
+    assert await tables.linking_to(ANN, [ended.id], "version") == [(ended.id, holds)]
+    assert await tables.linking_to(ANN, [holds.id], "version") == []
+    assert await tables.linking_to(BOB, asked, "evidence") == []
+    assert await tables.linking_to(ANN, [], "evidence") == []
+
+
 async def test_a_namespace_is_read_as_a_graph(tables):
     old, new, theirs = a_fact("a", "b", visible=False), a_fact("a", "b"), a_turn(BOB)
     gone = uuid4()

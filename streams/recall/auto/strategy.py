@@ -14,19 +14,20 @@ from statistics import median_low
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lamina.streams.recall.auto.fusion import Ranked, rank
 from lamina.streams.recall.auto.gather import gather
 from lamina.streams.recall.auto.pool import Pool
 from lamina.streams.recall.auto.traits import TRAITS
-from lamina.streams.recall.found import Asked, Found, Sources, in_time, known, place
+from lamina.streams.recall.found import Asked, Filters, Found, Sources, in_time, known, place
 from lamina.streams.recall.loading import Scored, evidenced, kinds_of
 from lamina.streams.recall.options import Auto
 from lamina.streams.records import Kind, Unit
 
 _DERIVED: tuple[Kind, ...] = ("fact", "episode", "abstract")
 _SPARE = 2
-"""Turns loaded for each one wanted: the filters do not hold for neighbours, and a point may be stale."""
+"""Turns loaded for each one wanted: a point may be stale."""
 _ASKS = TRAITS.index("asks")
 
 
@@ -102,14 +103,31 @@ def _best(asked: Asked, pool: Pool, ranked: Ranked, options: Auto) -> list[_Best
     """Return the best turns of a pool, more than are wanted."""
     if "turn" not in asked.filters.kinds:
         return []
+    passing = ranked.order[_passing(pool, asked.filters)[ranked.order]]
     asking = {
         (int(pool.session[n]), int(pool.ordinal[n])): pool.ids[n]
         for n in np.flatnonzero(pool.traits[:, _ASKS]).tolist()
     }
     return [
         _Best(n, pool.ids[n], asking.get((int(pool.session[n]), int(pool.ordinal[n]) - 1)))
-        for n in ranked.order[: _SPARE * _most(asked, options)].tolist()
+        for n in passing[: _SPARE * _most(asked, options)].tolist()
     ]
+
+
+def _passing(pool: Pool, filters: Filters) -> NDArray[np.bool_]:
+    """Return which candidates the filters let pass, as far as a pool tells: neighbours need not.
+
+    A session's neighbours are of that session, and what was said after `as_of` is in no pool.
+    """
+    passing = np.ones(len(pool), np.bool_)
+    if filters.speaker is not None:
+        named = [place for place, name in enumerate(pool.speakers) if name == filters.speaker]
+        passing &= np.isin(pool.speaker, [*named, -1])
+    if filters.said_from is not None:
+        passing &= pool.said_at >= filters.said_from.timestamp()
+    if filters.said_to is not None:
+        passing &= pool.said_at <= filters.said_to.timestamp()
+    return passing
 
 
 def _most(asked: Asked, options: Auto) -> int:
