@@ -29,7 +29,8 @@ PROBLEMS_OF_MODELS: dict[int | str, dict[str, object]] = {
 }
 """What routes that ask a language model may answer beside the rest."""
 
-_REASONS = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
+_BAD_REQUEST = 400
+_REASONS = {_BAD_REQUEST: "malformed_body", 401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
 
 
 class Refused(Exception):
@@ -113,7 +114,11 @@ async def _http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     reason = _REASONS.get(error.status_code, "http_error")
     headers = dict(error.headers) if error.headers else None
-    return problem(error.status_code, reason, str(error.detail), headers=headers)
+    # FastAPI's own 400: bytes that are no UTF-8, or a nesting without end.
+    sentence = (
+        "the body cannot be read: send JSON, as UTF-8" if error.status_code == _BAD_REQUEST else error.detail
+    )
+    return problem(error.status_code, reason, str(sentence), headers=headers)
 
 
 async def _unknown(_: Request, __: Exception) -> Response:

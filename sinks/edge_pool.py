@@ -3,8 +3,7 @@
 Numbers stand in a frame's block, one array after the other; the rest in its JSON.
 """
 
-from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,12 +11,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.streams.late_interaction import QuestionTokens, TokenVectors, tokens_to_bytes
+from lamina.sinks.edge_leaf import text_of
+from lamina.streams.late_interaction import QuestionTokens
 from lamina.streams.namespace import Namespace
-from lamina.streams.ports import Before, Leaf, Point, PoolQuery, Query
+from lamina.streams.ports import Point, PoolQuery, Query
 from lamina.streams.recall.auto.pool import Pool
 from lamina.streams.recall.auto.traits import TRAITS
-from lamina.streams.shelf import Entry
 
 _COLUMNS: Mapping[str, str] = {
     "session": "<i4",
@@ -31,10 +30,8 @@ _COLUMNS: Mapping[str, str] = {
 }
 """The arrays of a pool with one number for each turn, and their types."""
 
-
-_FIRST = np.uint8(35)
-"""The character of 0: after the control characters and the quotation mark, which JSON would escape. That of
-the largest, `SCALE` of `lamina.streams.late_interaction`, is then 255."""
+LEAF = "leaf"
+"""The field of a payload that holds a turn's leaf."""
 
 
 def payload_of(point: Point) -> dict[str, Any]:
@@ -46,66 +43,9 @@ def payload_of(point: Point) -> dict[str, Any]:
         "speaker": point.speaker,
         "said_at": point.said_at.timestamp(),
     }
-    return payload if point.leaf is None else payload | _leaf_payload(point.leaf)
-
-
-def _leaf_payload(leaf: Leaf) -> dict[str, Any]:
-    payload: dict[str, Any] = {
-        "ordinal": leaf.ordinal,
-        "stems": " ".join(leaf.stems),
-        "seen": list(leaf.seen),
-        "traits": list(leaf.traits),
-    }
-    if leaf.tokens is not None:
-        pieces, _ = tokens_to_bytes(leaf.tokens)
-        payload["pieces"] = b64encode(pieces).decode()
-        payload["tokens"] = _text_of(leaf.tokens.vectors)
-        payload["token_width"] = leaf.tokens.vectors.shape[1]
-    if leaf.before is not None:
-        payload["before"] = {
-            "turn": str(leaf.before.turn),
-            "speaker": leaf.before.speaker,
-            "said_at": leaf.before.said_at.timestamp(),
-            **_leaf_payload(leaf.before.leaf),
-        }
+    if point.leaf is not None:
+        payload[LEAF] = text_of(point, point.leaf)
     return payload
-
-
-def entries_of(points: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Entry]:
-    """Return what is put on a shelf of points, ids and payloads; those without a leaf are left out."""
-    return [
-        Entry(UUID(key), payload["session"], payload["speaker"], payload["said_at"], _leaf_of(payload))
-        for key, payload in points
-        if "ordinal" in payload
-    ]
-
-
-def _leaf_of(payload: Mapping[str, Any]) -> Leaf:
-    tokens = before = None
-    if "tokens" in payload:
-        pieces = np.frombuffer(b64decode(payload["pieces"]), "<u2")
-        tokens = TokenVectors(pieces, _vectors_of(payload["tokens"], payload["token_width"]))
-    if "before" in payload:
-        last = payload["before"]
-        said_at = datetime.fromtimestamp(last["said_at"], UTC)
-        before = Before(UUID(last["turn"]), last["speaker"], said_at, _leaf_of(last))
-    stems = tuple(payload["stems"].split())
-    return Leaf(payload["ordinal"], stems, tuple(payload["seen"]), tuple(payload["traits"]), tokens, before)
-
-
-def _text_of(vectors: NDArray[np.int8]) -> str:
-    """Write numbers as characters, one each: a payload holds text, and base64 would be a third longer.
-
-    Small numbers, of either sign, are ASCII and so one byte each: 2·v, or −2·v − 1 where v is negative.
-    """
-    numbers = vectors.astype(np.int16)
-    return (((numbers << 1) ^ (numbers >> 15)).astype(np.uint8) + _FIRST).tobytes().decode("latin-1")
-
-
-def _vectors_of(text: str, width: int) -> NDArray[np.int8]:
-    """Read what `_text_of` wrote, (n, width)."""
-    numbers = np.frombuffer(text.encode("latin-1"), np.uint8) - _FIRST
-    return ((numbers >> 1) ^ -(numbers & 1)).view(np.int8).reshape(-1, width)
 
 
 def query_header(query: Query) -> dict[str, Any]:
@@ -126,6 +66,7 @@ def question_to_frame(query: PoolQuery) -> tuple[dict[str, Any], bytes]:
     """Return a question: its fields, and its vector before its tokens."""
     fields: dict[str, Any] = {
         "query": query_header(query.nearest),
+        "derived": query.derived and query_header(query.derived),
         "stems": query.stems,
         "words": query.words,
         "around": query.around,
@@ -157,7 +98,7 @@ def question_from_frame(fields: Mapping[str, Any], block: bytes, dimension: int)
         said_to=_moment(asked["said_to"]),
         words_only=asked["words_only"],
     )
-    return PoolQuery(nearest, tuple(fields["stems"]), tokens, fields["words"], fields["around"])
+    return PoolQuery(nearest, tuple(fields["stems"]), tokens, words=fields["words"], around=fields["around"])
 
 
 def pool_to_frame(pool: Pool) -> tuple[dict[str, Any], bytes]:
@@ -171,6 +112,7 @@ def pool_to_frame(pool: Pool) -> tuple[dict[str, Any], bytes]:
         "t": None if pool.similarity is None else len(pool.idf),
         "speakers": pool.speakers,
         "latest": pool.latest,
+        "derived": [(str(key), cosine) for key, cosine in pool.derived],
     }
     return fields, b"".join(parts)
 
@@ -191,6 +133,7 @@ def pool_from_frame(fields: Mapping[str, Any], block: bytes) -> Pool:
         idf=reader.take("<f4", t or 0),
         speakers=tuple(fields["speakers"]),
         latest=fields["latest"],
+        derived=tuple(hits_of(fields["derived"])),
     )
 
 

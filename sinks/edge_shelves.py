@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from lamina.sinks.edge_pool import entries_of
+from lamina.sinks.edge_leaf import entries_of
+from lamina.sinks.edge_pool import LEAF
 from lamina.streams.shelf import Shelf
 
 
@@ -37,14 +38,13 @@ class Shelves:
     def put(self, ids: Sequence[str], payloads: Sequence[Mapping[str, Any]]) -> None:
         """Put what was written on the shelves that are there; each point is on none other."""
         self.remove(ids)
-        of_shelves: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        of_shelves: dict[str, list[tuple[UUID, str]]] = {}
         for point_id, payload in zip(ids, payloads, strict=True):
-            if payload["namespace"] in self._held:
-                of_shelves.setdefault(payload["namespace"], []).append((point_id, payload))
-        for namespace, points in of_shelves.items():
-            entries = entries_of(points)
-            self._held[namespace].put(entries)
-            self._homes.update(dict.fromkeys((entry.turn for entry in entries), namespace))
+            if payload["namespace"] in self._held and LEAF in payload:
+                of_shelves.setdefault(payload["namespace"], []).append((UUID(point_id), payload[LEAF]))
+        for namespace, texts in of_shelves.items():
+            self._held[namespace].put(entries_of(texts))
+            self._homes.update(dict.fromkeys((turn for turn, _ in texts), namespace))
 
     def remove(self, ids: Collection[str]) -> None:
         """Take points off every shelf; unknown ids are ignored."""

@@ -3,7 +3,9 @@
 import time
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from qdrant_edge import (
     CountRequest,
@@ -12,6 +14,7 @@ from qdrant_edge import (
     Filter,
     MatchAny,
     MatchValue,
+    PayloadSelector,
     Point,
     Query,
     QueryBatchRequest,
@@ -22,7 +25,8 @@ from qdrant_edge import (
     UpdateOperation,
 )
 
-from lamina.sinks.edge_pool import entries_of, hits_of, pool_to_frame, question_from_frame
+from lamina.sinks.edge_leaf import entries_of
+from lamina.sinks.edge_pool import LEAF, hits_of, pool_to_frame, question_from_frame
 from lamina.sinks.edge_protocol import SCROLL_POINTS, UPSERT_POINTS
 from lamina.sinks.edge_shelves import Shelves
 from lamina.streams.shelf import Shelf
@@ -110,10 +114,12 @@ class Store:
     def pool(self, request: Mapping[str, Any], block: bytes) -> tuple[dict[str, Any], bytes]:
         """Return the turns that may answer a question, as `lamina.sinks.edge_pool` writes them."""
         query = request["query"]
-        [nearest] = self.search([query], block[: 4 * self._dimension])
+        queries = [query] if request["derived"] is None else [query, request["derived"]]
+        nearest, *derived = self.search(queries, block[: 4 * self._dimension] * len(queries))
         shelf = self._shelves.of(query["namespace"], self._filled)
         asked = question_from_frame(request, block, self._dimension)
-        return pool_to_frame(shelf.pool(hits_of(nearest), asked))
+        pool = shelf.pool(hits_of(nearest), asked)
+        return pool_to_frame(replace(pool, derived=tuple(hits_of(derived[0]))) if derived else pool)
 
     def vectors(self, ids: Sequence[str]) -> tuple[list[str], bytes]:
         """Return those of the ids that the shard holds, and their dense vectors in that order."""
@@ -156,10 +162,15 @@ class Store:
         offset = None
         while True:
             request = ScrollRequest(
-                limit=SCROLL_POINTS, offset=offset, filter=turns, with_payload=True, with_vector=False
+                limit=SCROLL_POINTS,
+                offset=offset,
+                filter=turns,
+                with_payload=PayloadSelector.Include([LEAF]),
+                with_vector=False,
             )
             records, offset = self._shard.scroll(request)
-            shelf.put(entries_of((str(record.id), record.payload or {}) for record in records))
+            kept = ((record.id, payload[LEAF]) for record in records if (payload := record.payload))
+            shelf.put(entries_of((key, text) for key, text in kept if isinstance(key, UUID)))
             if offset is None:
                 return shelf
 

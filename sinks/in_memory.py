@@ -7,6 +7,7 @@ missing.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -182,12 +183,11 @@ class InMemoryStore:
         """
         _check_dimension((vector for point in points for vector in _vectors(point)), self._dimension)
         for point in points:
-            points = self._points.setdefault(point.namespace, _Points(self._dimension))
-            home = self._homes.get(point.id)
-            if home is not None and home is not points:
+            mine = self._points.setdefault(point.namespace, _Points(self._dimension))
+            if self._homes.get(point.id, mine) is not mine:
                 await self.delete([point.id])
-            points.put(point)
-            self._homes[point.id] = points
+            mine.put(point)
+            self._homes[point.id] = mine
             if point.leaf is not None:
                 shelf = self._shelves.setdefault(point.namespace, Shelf())
                 said_at = point.said_at.timestamp()
@@ -218,9 +218,11 @@ class InMemoryStore:
 
     async def pool(self, query: PoolQuery) -> Pool:
         """Return the turns that may answer a question, and what the strategy `auto` reads of them."""
-        [hits] = await self.search([query.nearest])
+        queries = [query.nearest] if query.derived is None else [query.nearest, query.derived]
+        hits, *derived = await self.search(queries)
         shelf = self._shelves.get(query.nearest.namespace, Shelf())
-        return shelf.pool([(hit.id, hit.score) for hit in hits], query)
+        pool = shelf.pool([(hit.id, hit.score) for hit in hits], query)
+        return replace(pool, derived=tuple((hit.id, hit.score) for found in derived for hit in found))
 
     async def present(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those of the ids that the store holds."""

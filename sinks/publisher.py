@@ -13,8 +13,8 @@ from lamina.streams.settings import Settings
 from lamina.streams.topics import TOPICS, full_name
 
 _LINGER_MS = 0
-"""A record waits for none that may follow; those of one `publish`, and all that come while a batch is on its way,
-go together anyway. Five milliseconds here were most of an acceptance, and three times so much of each turn."""
+"""A record waits for none that may follow. Those of one `publish`, and all that come while a batch is on its
+way, go together anyway; five milliseconds here were a third of an acceptance, and thrice that of a turn."""
 _REQUEST_MS = 10_000
 _BACKOFF_MS = 250
 _FRAMING_BYTES = 128

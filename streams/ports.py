@@ -194,6 +194,8 @@ class PoolQuery:
     """Of the question's content words, each once."""
     tokens: QuestionTokens | None
     """None: no similarities."""
+    derived: Query | None = None
+    """Asked along with it: the nearest units of other kinds."""
     words: int = 100
     """Best turns by BM25."""
     around: int = 1

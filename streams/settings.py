@@ -239,7 +239,7 @@ class Settings(BaseModel):
     chat_marks_days: float = Field(
         default=90.0,
         gt=0,
-        description="How long a conversation's messages are known again by their marks too, not by their ids alone",
+        description="Age at which a chat's marks are dropped: older messages are known by their ids alone",
     )
 
     # deep

@@ -74,6 +74,10 @@ def test_every_mode_counts_its_calls_and_leaves_nothing_open_or_unreachable(repo
     assert faithful.calls["episodes"] == 1
     assert faithful.calls["merge_episode"] == faithful.commands["merge"]
     assert (faithful.gated, faithful.commands["topology"]) == (0, 0)
+    direct = totals["recmem-direct"]
+    assert (direct.commands, direct.calls["merge_episode"]) == (faithful.commands, DAYS - 5)
+    assert direct.calls["extract"] == direct.commands["promote"] + direct.commands["merge"]
+    assert direct.calls["refine"] == 0
 
     assert totals["all-mem-faithful"].calls["describe"] >= 2 * DAYS
     assert totals["all-mem-faithful"].calls["diagnose"] == totals["all-mem-faithful"].diagnoses["diagnosed"]

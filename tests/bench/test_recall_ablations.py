@@ -10,10 +10,10 @@ from rich.progress import Progress
 from typer.testing import CliRunner
 
 from lamina.agents.cli import app
-from lamina.bench import recall as bench_recall
 from lamina.bench.page import render
 from lamina.bench.recall import Bench, measure_recall
 from lamina.bench.recall_ablations import ABLATIONS, BASES, ROWS, with_ablations
+from lamina.bench.recall_memory import remembered
 from lamina.bench.recall_page import recall_page
 from lamina.bench.recall_report import Report
 from lamina.bench.recall_strategies import STRATEGIES
@@ -47,7 +47,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def report_on(data: Path, *names: str) -> Report:
     bench = Bench(Settings(theta_sim=0.5, theta_count=3), HashEmbedder(), edge=False)
-    return await measure_recall(data, names, bench, Progress(disable=True))
+    report = await measure_recall(data, names, bench, Progress(disable=True))
+    assert isinstance(report, Report)
+    return report
 
 
 PUBLISHED = {
@@ -103,13 +105,12 @@ async def test_every_ablation_answers_and_stands_in_the_json_beside_its_strategy
 
 async def test_a_memory_is_built_anew_only_where_building_differs(data: Path, monkeypatch):
     built: list[tuple[int, bool, bool]] = []
-    remembered = bench_recall.remembered
 
     def counted(conversation, embedder, settings, **others):
         built.append((settings.theta_count, settings.gate_enabled, settings.resolution))
         return remembered(conversation, embedder, settings, **others)
 
-    monkeypatch.setattr(bench_recall, "remembered", counted)
+    monkeypatch.setattr("lamina.bench.recall.remembered", counted)
     names = ["bm25", "tiers", "tiers-no-episodic", "adaptive-no-depth", "chain-top-k"]
     await report_on(data, *names)
     assert built == [(3, True, True)]

@@ -323,6 +323,7 @@ class Away:
 
 
 async def test_a_chat_goes_on_without_tables_and_says_so(world, openai_server):
+    await world.said("My bees live in Lisbon.")
     async with proxying(world, openai_server, chat_threshold_characters=0, ports={"tables": Away()}) as proxy:
         raw = await proxy.raw([user("I keep bees.")])
         assert raw.parse().choices[0].message.content == "Reply 1."

@@ -153,6 +153,19 @@ async def test_other_kinds_and_turns_without_a_leaf_are_no_candidates(open_store
     assert numbers(await store.pool(asking("tea"))) == [1]
 
 
+async def test_the_nearest_of_other_kinds_come_along_where_they_are_asked_for(open_store):
+    store = await open_store()
+    facts = [a_turn(n, kind="fact", leaf=None, degrees=10.0 * n) for n in (5, 3, 7)]
+    await store.upsert([a_turn(1), *facts, a_turn(9, kind="fact", leaf=None, namespace=BEN)])
+    query = asking("tea")
+    asked = replace(query, derived=replace(query.nearest, kinds=("fact",), limit=2))
+    pool = await store.pool(asked)
+    assert numbers(pool) == [1]
+    assert [unit.int for unit, _ in pool.derived] == [3, 5]
+    assert [cosine for _, cosine in pool.derived] == pytest.approx(np.cos(np.radians([30, 50])), abs=1e-5)
+    assert (await store.pool(query)).derived == ()
+
+
 async def test_filters_hold_but_for_neighbours(open_store):
     store = await open_store()
     await store.upsert(

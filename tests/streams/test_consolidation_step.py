@@ -188,6 +188,7 @@ async def test_without_resolution_a_turn_is_found_by_its_words_alone(tmp_path) -
             return [rows[turn.id].summary for turn in turns]
 
     resolved = await summaries(tmp_path / "with")
+    assert resolved[0] is not None
     assert "yesterday (2026-02-28)" in resolved[0]
     assert await summaries(tmp_path / "without", resolution=False) == [None] * 4
 

@@ -41,6 +41,8 @@ class Pool:
     """Who speaks in the namespace, as far as known."""
     latest: float
     """When the newest turn of the namespace was said, Unix seconds."""
+    derived: tuple[tuple[UUID, float], ...] = ()
+    """The nearest units of other kinds with their cosines, best first, as the query asked for them."""
     context: NDArray[np.bool_] | None = None
     """(n,) True for a turn that is there only for its neighbours: gated, so never found. None: no turn is."""
 

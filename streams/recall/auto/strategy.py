@@ -21,11 +21,10 @@ from lamina.streams.recall.auto.gather import gather
 from lamina.streams.recall.auto.pool import Pool
 from lamina.streams.recall.auto.traits import TRAITS
 from lamina.streams.recall.found import Asked, Filters, Found, Sources, in_time, known, place
-from lamina.streams.recall.loading import Scored, evidenced, kinds_of
+from lamina.streams.recall.loading import Scored, evidenced
 from lamina.streams.recall.options import Auto
-from lamina.streams.records import Kind, Unit
+from lamina.streams.records import Unit
 
-_DERIVED: tuple[Kind, ...] = ("fact", "episode", "abstract")
 _SPARE = 2
 """Turns loaded for each one wanted: a point may be stale."""
 _ASKS = TRAITS.index("asks")
@@ -51,7 +50,7 @@ async def auto(
         TablesUnavailable: the tables do not answer.
     """
     pool = await gather(asked, sources, options)
-    derived = await _derived(asked, sources, options)
+    derived = dict(pool.derived)
     with sources.stage("rank"):
         ranked = rank(asked.text, asked.filters.as_of or asked.at, pool, weights)
         best = _best(asked, pool, ranked, options)
@@ -137,17 +136,6 @@ def _most(asked: Asked, options: Auto) -> int:
 def _is_result(unit: Unit | None, asked: Asked) -> bool:
     """Tell whether the tables know a unit as visible and the filters let it pass."""
     return unit is not None and unit.visible and asked.filters.passes(unit)
-
-
-async def _derived(asked: Asked, sources: Sources, options: Auto) -> dict[UUID, float]:
-    """Return the nearest units that are no turns, with their cosines."""
-    kinds = kinds_of(asked, _DERIVED)
-    if not kinds or not options.derived:
-        return {}
-    with sources.stage("search"):
-        query = asked.filters.query(asked.vector, asked.namespace, kinds, options.derived)
-        [hits] = await sources.store.search([query])
-    return {hit.id: hit.score for hit in hits}
 
 
 async def _cosines(asked: Asked, sources: Sources, pool: Pool, places: Sequence[int]) -> Mapping[int, float]:
