@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
 import faust
+from faust.exceptions import ConsumerNotStarted
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer
 from faust.types import TP
 
@@ -170,7 +171,11 @@ def lag(app: DrainedApp, settings: Settings) -> dict[str, int]:
     behind: dict[str, int] = {}
     if consumer is None:
         return behind
-    for tp in consumer.assignment():
+    try:
+        assigned = consumer.assignment()
+    except ConsumerNotStarted:  # its thread is about to
+        return behind
+    for tp in assigned:
         high = consumer.highwater(TP(tp.topic, tp.partition))
         committed = consumer._committed_offset[tp]  # noqa: SLF001  # faust offers no public view
         if high:

@@ -12,7 +12,7 @@ from lamina.agents.cli_common import print_table, progress_on, run, say, setting
 from lamina.agents.folders import folders_of
 from lamina.agents.outside import open_embedder
 from lamina.bench.construction import machine
-from lamina.bench.fusion import validate
+from lamina.bench.fusion import COMPONENTS, validate
 from lamina.bench.fusion_folds import FOLDS_FILE, write_folds
 from lamina.bench.fusion_pools import Cases, pooled
 from lamina.bench.fusion_report import WEIGHTS_FILE, FusionReport
@@ -44,7 +44,7 @@ def fusion(
             progress.update(remembering, description=f"remember {name}", total=total, advance=turns)
 
         cases = run(_pooled(data, settings, told))
-        fits = sum(1 + ablation * len(FEATURES[match]) for match in cases.matches)
+        fits = sum(1 + ablation * (len(FEATURES[match]) + len(COMPONENTS)) for match in cases.matches)
         fitting = progress.add_task("fit", total=fits)
         report = FusionReport(
             cases=cases,

@@ -74,10 +74,12 @@ def _topics() -> str:
         records.append(f"\n## {topic.record.__name__}\n\n" + _table(("field", "type", ""), fields))
     headers = (
         "\n## Headers\n\n`turns` written by HTTP: `message-id`, `event-time`. `embedded`: `dense` and, for a "
-        "reply, `exchange` (little-endian float32). `dead-letters`: `step`, `reason`, `detail`, `topic`, "
-        "`partition`, `offset`, `source-key`, `source-null`, and each header of the original under its name "
-        "behind `source-header-`; its key is `topic/partition`. Of a record larger than the topic takes, the "
-        "beginning of the value and no header of the original; `source-bytes` says how long the value was.\n"
+        "reply, `exchange` (little-endian float32); `tokens` (int8) with `tokens-pieces` (uint16), and the "
+        "same of a gated turn before it, `before` with `before-pieces`. `dead-letters`: `step`, `reason`, "
+        "`detail`, `topic`, `partition`, `offset`, `source-key`, `source-null`, and each header of the "
+        "original under its name behind `source-header-`; its key is `topic/partition`. Of a record larger "
+        "than the topic takes, the beginning of the value and no header of the original; `source-bytes` says "
+        "how long the value was.\n"
     )
     return NOTE + intro + table + "".join(dict.fromkeys(records)) + headers
 

@@ -19,6 +19,21 @@ from lamina.streams.recall.auto.features import FEATURES, Match
 from lamina.streams.recall.auto.fusion import fuse
 
 DEPTH = 10
+COMPONENTS: Mapping[str, tuple[str, ...]] = {
+    "dates of the question": ("date_within", "date_after"),
+    "kind of question × what the turn holds": (
+        "when_time",
+        "when_date",
+        "count_time",
+        "who_capitals",
+        "what_quote",
+    ),
+    "session": ("session_best", "session_late_interaction", "session_dense_match"),
+    "neighbours": ("before_2", "after_2", "answers"),
+    "what kind of turn it is": ("is_question", "information"),
+    "who spoke": ("speaker",),
+}
+"""Features that belong together, removed together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +62,7 @@ class Validated:
     by_category: Mapping[Category, Figures]
     by_conversation: Mapping[str, Figures]
     without: Mapping[str, Figures]
-    """By feature: the figures with all others, fitted and validated anew."""
+    """By feature, and by component: the figures with all other features, fitted and validated anew."""
     weights: Mapping[str, float]
     """Fitted on all conversations, on features as they are."""
     standardised: Mapping[str, float]
@@ -72,8 +87,9 @@ def validate(cases: Cases, match: Match, *, ablate: bool, told: Callable[[str], 
     ranked, folds = _left_out(cases, match, every, {})
     told("all")
     without: dict[str, Figures] = {}
-    for place, name in enumerate(names if ablate else ()):
-        others = tuple(column for column in every if column != place)
+    removals = {**{name: (name,) for name in names}, **COMPONENTS} if ablate else {}
+    for name, removed in removals.items():
+        others = tuple(column for column in every if names[column] not in removed)
         near = {left: fold.weights[list(others)] for left, fold in folds.items()}
         without[name] = Figures.of(list(_left_out(cases, match, others, near)[0].values()))
         told(name)

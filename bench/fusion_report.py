@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from lamina.bench.fusion import Figures, Validated
+from lamina.bench.fusion import COMPONENTS, Figures, Validated
 from lamina.bench.fusion_fit import L2
 from lamina.bench.fusion_pools import Cases
 from lamina.bench.recall_report import CATEGORIES
@@ -143,6 +143,9 @@ def _features(one: Validated) -> Table:
         figures = _cells(_figures(one.without[name])) if one.without else ()
         moved = (f"{one.standardised[name]:.2f}", f"{one.shifts[name]:.2f}")
         table.add_row(name, f"{weight:.2f}", *moved, *figures)
+    table.add_section()
+    for name in COMPONENTS if one.without else ():
+        table.add_row(name, "", "", "", *_cells(_figures(one.without[name])))
     return table
 
 

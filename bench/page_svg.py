@@ -42,7 +42,7 @@ WIDTH, HEIGHT = 9.0, 3.6
 """Inches, at 72 units of the drawing each."""
 MOST_LABELLED = 24
 """Bars that still have room for their values."""
-MOST_IN_A_LINE = 90
+MOST_IN_A_LINE = 75
 """Characters that stand beside each other below a drawing."""
 
 _SETTINGS: dict[Any, Any] = {

@@ -15,6 +15,7 @@ from fastapi.responses import StreamingResponse
 
 from lamina.query.auth import Tenant
 from lamina.query.chat_background import Background, Outcome
+from lamina.query.chat_budget import UNPAID, Held, hold
 from lamina.query.chat_errors import OpenAIError, OpenAIRoute, error_body, error_event
 from lamina.query.chat_memory import Kept
 from lamina.query.chat_request import MEMORY_HEADER, RUN_HEADER, USER_HEADER, read_chat
@@ -102,23 +103,34 @@ async def _completed(request: Request, tenant: str, service: Service, background
     upstream = _upstream(service)
     chat = await read_chat(request, tenant, upstream.model)
     turn = await prepare(chat, service, background)
+    held = None
     try:
+        held = await hold(chat.body, turn.messages, tenant, service, background)
         answer = await upstream.begin({**chat.body, "messages": turn.messages})
         said = await turn.outcome_of_said()
         if answer.is_success and answer.headers.get("content-type", "").startswith(_EVENTS):
             headers = {**passed_back(answer.headers), **turn.headers(said)}
-            return StreamingResponse(_passing(answer, turn, said), answer.status_code, headers)
+            return StreamingResponse(_passing(answer, turn, said, held), answer.status_code, headers)
         response = await _whole(answer, upstream)
     except Refused as exc:
+        if held is not None and exc.reason in UNPAID:
+            held.settle(0)
         exc.headers = {**(exc.headers or {}), **turn.headers(await turn.outcome_of_said())}
         raise
-    text = whole_reply(bytes(response.body)) if answer.is_success else None
+    if not answer.is_success:
+        held.settle(0)
+        response.headers.update(turn.headers(said))
+        return response
+    text, usage, characters = whole_reply(bytes(response.body))
+    held.settle_reply(usage, characters)
     reply = await turn.outcome_of_reply(text, said) if text is not None else None
     response.headers.update(turn.headers(said, reply))
     return response
 
 
-async def _passing(answer: httpx.Response, turn: Turn, said: Outcome[Kept]) -> AsyncIterator[bytes]:
+async def _passing(
+    answer: httpx.Response, turn: Turn, said: Outcome[Kept], held: Held
+) -> AsyncIterator[bytes]:
     """Pass a stream on as it comes; its end marker waits until the reply is accepted.
 
     A client that hangs up ends the upstream's answer too; half a reply is not remembered.
@@ -141,6 +153,7 @@ async def _passing(answer: httpx.Response, turn: Turn, said: Outcome[Kept]) -> A
     except httpx.HTTPError as exc:
         yield error_event("upstream_broke_off", f"the chat endpoint's answer broke off: {named(exc)}")
     finally:
+        held.settle_reply(reader.usage, reader.characters)
         await answer.aclose()
 
 

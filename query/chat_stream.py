@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from lamina.query.chat_budget import usage_of
 from lamina.streams.topics import MAX_CONTENT_BYTES
 
 DONE = b"data: [DONE]\n\n"
@@ -30,6 +31,10 @@ class ReplyReader:
         self._finished = False
         self.done = False
         """Whether the stream's end marker came."""
+        self.usage: int | None = None
+        """What the endpoint says that the chat cost, in tokens."""
+        self.characters = 0
+        """Of the words that came, of all choices."""
 
     @property
     def text(self) -> str | None:
@@ -65,7 +70,7 @@ class ReplyReader:
         data = line[len(_DATA) :].strip()
         if data == b"[DONE]":
             self.done = True
-        elif not self._unread:
+        else:
             self._read(data)
         return self.done
 
@@ -75,21 +80,25 @@ class ReplyReader:
         except orjson.JSONDecodeError:
             self._unread = True
             return
+        self.usage = usage_of(event) or self.usage
         choices = event.get("choices") if isinstance(event, dict) else None
         if not isinstance(choices, list):
             self._unread = self._unread or not isinstance(event, dict) or "error" in event
             return
         for choice in choices:
-            if not isinstance(choice, dict) or choice.get("index", 0) != 0:
+            if not isinstance(choice, dict):
                 self._unread = True
                 return
-            self._finished = self._finished or choice.get("finish_reason") is not None
-            self._add(choice.get("delta"))
+            delta = choice.get("delta")
+            words = delta.get("content") if isinstance(delta, dict) else None
+            words = words if isinstance(words, str) else ""
+            self.characters += len(words)
+            self._unread = self._unread or choice.get("index", 0) != 0
+            if not self._unread:
+                self._finished = self._finished or choice.get("finish_reason") is not None
+                self._add(words)
 
-    def _add(self, delta: object) -> None:
-        words = delta.get("content") if isinstance(delta, dict) else None
-        if not isinstance(words, str):
-            return
+    def _add(self, words: str) -> None:
         self._size += len(words.encode(errors="surrogatepass"))
         if self._size > MAX_CONTENT_BYTES:
             self._unread = True
@@ -98,16 +107,25 @@ class ReplyReader:
             self._words.append(words)
 
 
-def whole_reply(body: bytes) -> str | None:
-    """Return the words of a reply that came at once; None for one that memory does not take."""
+def whole_reply(body: bytes) -> tuple[str | None, int | None, int]:
+    """Read a reply that came at once.
+
+    Returns:
+        Its words, None for one that memory does not take; what the endpoint says that it cost, in tokens;
+        the characters of its words, of all choices.
+    """
     try:
         reply = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return None
+        return None, None, 0
     choices = reply.get("choices") if isinstance(reply, dict) else None
-    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], Mapping):
-        return None
-    message: Any = choices[0].get("message")
+    said = [_words_of(choice) for choice in choices] if isinstance(choices, list) else []
+    text = said[0] if len(said) == 1 else ""
+    fits = text.strip() and len(text.encode()) <= MAX_CONTENT_BYTES
+    return text if fits else None, usage_of(reply), sum(map(len, said))
+
+
+def _words_of(choice: object) -> str:
+    message: Any = choice.get("message") if isinstance(choice, Mapping) else None
     words = message.get("content") if isinstance(message, Mapping) else None
-    fits = isinstance(words, str) and words.strip() and len(words.encode()) <= MAX_CONTENT_BYTES
-    return str(words) if fits else None
+    return words if isinstance(words, str) else ""

@@ -18,7 +18,6 @@ from lamina.streams.recall.tiers import Budget
 from lamina.streams.records import Unit
 
 MILLISECONDS = 1000.0
-_LAST_SECOND = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 async def find(
@@ -97,15 +96,10 @@ def check_top_k(top_k: int, service: Service) -> None:
 
 
 def utc(moment: datetime | None) -> datetime | None:
-    """Return a moment in UTC; one without a zone is read as UTC.
-
-    All of the last second of the calendar is its beginning: stores keep seconds as floats, which would round
-    "9999-12-31T23:59:59.999999", a usual way to say "ever", to the year 10,000.
-    """
+    """Return a moment in UTC; one without a zone is read as UTC."""
     if moment is None:
         return None
-    there = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return min(there, _LAST_SECOND)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def said(turn: Unit) -> Said:

@@ -8,7 +8,6 @@ A text is a line of JSON, then the token vectors, one character for each number.
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from lamina.streams.codec import moment_of_seconds
 from lamina.streams.late_interaction import TokenVectors
 from lamina.streams.ports import Before, Leaf, Point
 from lamina.streams.shelf import Entry
@@ -78,7 +78,7 @@ class _Reader:
         if before is not None:
             turn, speaker, said_at, of_last = before
             leaf = self.leaf(of_last, None)
-            last = Before(UUID(turn), speaker, datetime.fromtimestamp(said_at, UTC), leaf)
+            last = Before(UUID(turn), speaker, moment_of_seconds(said_at), leaf)
         return Leaf(ordinal, tuple(stems.split()), tuple(seen), tuple(traits), tokens, last)
 
 

@@ -4,7 +4,7 @@ Numbers stand in a frame's block, one array after the other; the rest in its JSO
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.sinks.edge_leaf import text_of
+from lamina.streams.codec import moment_of_seconds
 from lamina.streams.late_interaction import QuestionTokens
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Point, PoolQuery, Query
@@ -156,4 +157,4 @@ class _Reader:
 
 
 def _moment(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return None if seconds is None else moment_of_seconds(seconds)

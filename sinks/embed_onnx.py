@@ -144,7 +144,8 @@ class OnnxEmbedder:
         """Embed a question in one pass: its vector as `embed` gives it, and its tokens.
 
         Returns:
-            A question beyond 256 tokens counts by its first 254; one without a word has no tokens.
+            A question beyond 256 tokens counts by its first and last 127: whoever pastes a text asks before
+            or after it. One without a word has no tokens.
 
         Raises:
             EmbedderUnavailable: the embedder is closed, or the runtime failed (memory).
@@ -152,7 +153,7 @@ class OnnxEmbedder:
 
         async def compute(_: list[int]) -> list[QuestionVectors]:
             [ids] = await self._tokenize([question])
-            return await self._run([_Sequence([], ids[: TEXT_TOKENS - 2])], self._question_entry)
+            return await self._run([_Sequence([], _ends(ids))], self._question_entry)
 
         [vectors] = await self._cache.through([content_key("question", question)], compute)
         return vectors
@@ -265,6 +266,12 @@ def _load(settings: Settings, cache_dir: Path, metrics: Metrics) -> OnnxEmbedder
         threads=settings.embed_threads,
         cache=VectorCache(settings.embed_cache_texts, "onnx", metrics),
     )
+
+
+def _ends(ids: list[int]) -> list[int]:
+    """Fit a question into the model: all of it, else as much of its beginning as of its end."""
+    half = TEXT_TOKENS // 2 - 1
+    return ids if len(ids) <= 2 * half else ids[:half] + ids[-half:]
 
 
 def _turn_sequence(previous: list[int], own: list[int]) -> _Sequence:

@@ -4,6 +4,7 @@ JSON by orjson; vectors little-endian float32. Decoding never half-succeeds: it 
 raises one of `Rejected`'s children, which the guard turns into a dead letter.
 """
 
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import numpy as np
@@ -21,6 +22,8 @@ Vector = NDArray[np.float32]
 
 Matrix = NDArray[np.float32]
 """Shape (n, dimension), float32, rows of unit length unless said otherwise."""
+
+_LAST_SECOND = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def encode(record: Record) -> bytes:
@@ -66,6 +69,14 @@ def describe(error: ValidationError) -> str:
         f"{'.'.join(map(str, e['loc'])) or 'record'}: {e['msg']}" for e in error.errors(include_url=False)
     )
     return "; ".join(parts)
+
+
+def moment_of_seconds(seconds: float) -> datetime:
+    """Return the moment, UTC, of what `datetime.timestamp` gave.
+
+    Floats keep tens of microseconds there: what rounding carried into the year 10,000 is the last second.
+    """
+    return datetime.fromtimestamp(min(seconds, _LAST_SECOND), UTC)
 
 
 def vector_to_bytes(vector: Vector) -> bytes:

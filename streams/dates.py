@@ -14,19 +14,17 @@ carries no other zone, so "yesterday" is the UTC day before.
   a telling verb it is the nearer one, and "on Friday" stays unresolved.
 - What names no definite range ("recently", "the other day", "03/04/2026") stays unresolved.
 
-Written-out days ("the 3rd of May") are read by dateparser, which is slow (half a millisecond), so the rules
-run only on text that holds a tell-tale word or figure, and dateparser only on what they matched.
+The rules run only on text that holds a tell-tale word or figure.
 """
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import partial
 from itertools import islice
 from typing import Literal
-
-from dateparser.date import DateDataParser
 
 from lamina.streams.calendar_spans import (
     SPANS,
@@ -57,7 +55,8 @@ class _Told:
     """What a rule knows: when the sentence was said, and whether it looks back or ahead."""
 
     at: datetime
-    tense: Tense
+    tense: Callable[[], Tense]
+    """Read from the sentence where a rule asks: that takes longer than all else."""
 
     @property
     def today(self) -> date:
@@ -81,7 +80,7 @@ def resolve_dates(text: str, said_at: datetime) -> tuple[ResolvedDate, ...]:
     for pattern, rule in _RULES:
         for match in islice(pattern.finditer(text), _MOST):
             try:
-                span = rule(match, _Told(at, _tense(text, match)))
+                span = rule(match, _Told(at, partial(_tense, text, match)))
             except (ValueError, OverflowError):  # 30 February, or a year outside the calendar
                 continue
             if span is not None:
@@ -188,6 +187,8 @@ _VAGUE = {"couple": (2, 2), "few": (2, 5), "several": (3, 7)}
 _ALSO_WORDS = frozenset({"may", "march", "mar", "dec", "sep", "jan", "sat", "sun", "wed", "mon"})
 """Months and days that are other words when written small."""
 _DECEMBER = 12
+_LEAP_YEARS = 8
+"""Most years from one 29 February to the next (1896 to 1904)."""
 
 
 def _number(words: str) -> int:
@@ -213,9 +214,9 @@ def _shift(which: str | None) -> int:
 def _nearest(told: _Told, spans: list[Span]) -> Span | None:
     """Choose among spans that recur: by the tense, and without one the nearest to the day."""
     today = told.today
-    if told.tense == "past":
+    if told.tense() == "past":
         return max((span for span in spans if span[0] <= today), default=None)
-    if told.tense == "future":
+    if told.tense() == "future":
         return min((span for span in spans if span[1] > today), default=None)
     return min(spans, key=lambda span: max((span[0] - today).days, (today - span[1]).days + 1, 0))
 
@@ -272,7 +273,7 @@ def _counted(match: re.Match[str], told: _Told) -> Span | None:
     if not (back or match["now"]):
         # "I finished it in two weeks" and "twice in a week" are lengths of time.
         once = (match["count"] or "").lower() in {"a", "an"} and match["unit"].lower() != "fortnight"
-        if told.tense == "past" or (once and told.tense != "future"):
+        if told.tense() == "past" or (once and told.tense != "future"):
             return None
     sign, unit = -1 if back else 1, match["unit"].lower()
     least, most = _bounds(match)
@@ -303,9 +304,9 @@ def _weekday(match: re.Match[str], told: _Told) -> Span | None:
     after = day_span(told.today, (weekday - told.today.weekday() - 1) % WEEK + 1)
     if match["which"]:
         return after if _shift(match["which"]) > 0 else before
-    if told.tense == "unknown":
+    if told.tense() == "unknown":
         return None
-    return after if told.tense == "future" else before
+    return after if told.tense() == "future" else before
 
 
 def _in_month(match: re.Match[str], told: _Told) -> Span | None:
@@ -322,7 +323,7 @@ def _in_month(match: re.Match[str], told: _Told) -> Span | None:
         return years[1 + _shift(said.get("which"))]
     if front in {"last", "next"}:
         return _beside(told, years, front)
-    return _nearest(_Told(told.at, "past") if front == "since" else told, years)
+    return _nearest(_Told(told.at, lambda: "past") if front == "since" else told, years)
 
 
 def _season(match: re.Match[str], told: _Told) -> Span | None:
@@ -354,10 +355,11 @@ def _written_day(match: re.Match[str], told: _Told) -> Span | None:
     told_as_date = match["ordinal"] or match["year"] or match["front"]
     if match["month"] in _ALSO_WORDS and not told_as_date:
         return None  # "3 may come"
-    text = f"{match['day']} {match['month']} {match['year'] or ''}"
-    read = {_read_day(text, told.today, prefer) for prefer in ("past", "future")}
-    days = [day_span(day) for day in sorted(day for day in read if day is not None)]
-    span = days[0] if days and match["year"] else _nearest(told, days) if days else None
+    day, month = int(match["day"]), _MONTH_KEYS.index(match["month"][:3].lower()) + 1
+    if match["year"]:
+        span: Span | None = day_span(date(int(match["year"]), month, day))
+    else:
+        span = _nearest(told, _occurrences(day, month, told.today))
     if span is None or not match["to"]:
         return span
     last = span[0].replace(day=int(match["to"]))
@@ -374,17 +376,20 @@ def _day_of_month(match: re.Match[str], told: _Told) -> Span | None:
     return _nearest(told, [day_span(first, day) for first, after in months if day < (after - first).days])
 
 
-@lru_cache(maxsize=4096)
-def _read_day(text: str, today: date, prefer: str) -> date | None:
-    """Read "3 May 2026", or "3 May" as its nearest occurrence before or after the day, itself included."""
-    settings = {
-        "RELATIVE_BASE": datetime(today.year, today.month, today.day),  # noqa: DTZ001 - it takes no zone
-        "TIMEZONE": "UTC",
-        "DATE_ORDER": "DMY",
-        "PREFER_DATES_FROM": prefer,
-    }
-    read = DateDataParser(languages=["en"], settings=settings).get_date_data(text).date_obj
-    return date(read.year, read.month, read.day) if read is not None else None
+def _occurrences(day: int, month: int, today: date) -> list[Span]:
+    """Return the latest such day up to the given one, and the first from it on.
+
+    Raises:
+        ValueError: no year has it.
+    """
+    leap = date(2000, month, day)  # 29 February too: within eight years there is one
+    found: list[date] = []
+    for year in range(max(today.year - _LEAP_YEARS, 1), min(today.year + _LEAP_YEARS, date.max.year) + 1):
+        with suppress(ValueError):
+            found.append(leap.replace(year=year))
+    before = max((each for each in found if each <= today), default=None)
+    after = min((each for each in found if each >= today), default=None)
+    return [day_span(each) for each in (before, after) if each is not None]
 
 
 _MONTHS = (

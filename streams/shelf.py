@@ -10,13 +10,13 @@ the namespace a word stands, and what was said before and after.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lamina.streams.codec import moment_of_seconds
 from lamina.streams.late_interaction import QuestionTokens, TokenVectors, best_matches
 from lamina.streams.ports import Before, Leaf, PoolQuery, Query
 from lamina.streams.ragged import Grown, Ragged
@@ -158,7 +158,12 @@ class Shelf:
         """
         words = self._bm25(asked.stems)
         by_words = self._best(words, asked)
-        cosines = {row: cosine for turn, cosine in nearest if (row := self._rows.get(turn)) is not None}
+        known = self._known(asked.nearest)
+        cosines = {
+            row: cosine
+            for turn, cosine in nearest
+            if (row := self._rows.get(turn)) is not None and known[row]
+        }
         rows = self._with_neighbours({*cosines, *by_words.tolist()}, asked)
         cosine = np.full(len(rows), np.nan, np.float32)
         place = {row: n for n, row in enumerate(rows.tolist())}
@@ -287,7 +292,7 @@ class Shelf:
         before = self._rows.get(self._before[turn]) if turn in self._before else None
         leaf = self._leaf(row, words)
         if before is not None and self._context.values[before]:
-            said_at = datetime.fromtimestamp(float(self._said_at.values[before]), UTC)
+            said_at = moment_of_seconds(float(self._said_at.values[before]))
             speaker = speakers[self._speaker.values[before]]
             last = Before(self._ids[before], speaker, said_at, self._leaf(before, words))
             leaf = replace(leaf, before=last)

@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from lamina.streams.recall.complexity import Complexity, complexity, depth
-from lamina.streams.recall.constraints import Constraints, constraints
+from lamina.streams.recall.constraints import Constraints, constraints, telling
 from lamina.streams.recall.found import TIERS, Asked, Filters, Found, Sources, place, said
 from lamina.streams.recall.lexical import bm25
 from lamina.streams.recall.loading import Scored, evidenced, kinds_of, nearest
@@ -59,7 +59,7 @@ async def adaptive(asked: Asked, sources: Sources, options: Adaptive) -> list[Fo
     with sources.stage("rank"):
         if options.constraints:
             bound = constraints(asked.text, at, {unit.speaker for unit, _ in candidates})
-        asks = complexity(asked.text)
+        asks = complexity(telling(asked.text))
         deep = depth(asks.value, options.base, options.delta, LEAST, MOST) if options.depth else options.fixed
         best = _ranked(asked.text, candidates, bound, asks, deep, options)
     return await evidenced(asked, sources, best[: asked.top_k])

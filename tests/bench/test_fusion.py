@@ -9,7 +9,7 @@ import orjson
 import pytest
 from rich.console import Console
 
-from lamina.bench.fusion import Figures, ranking, validate
+from lamina.bench.fusion import COMPONENTS, Figures, ranking, validate
 from lamina.bench.fusion_fit import Fitted, Sample, fit
 from lamina.bench.fusion_folds import unseen, write_folds
 from lamina.bench.fusion_pools import Case, Cases, pooled
@@ -111,7 +111,7 @@ def test_a_ranking_counts_evidence_outside_the_pool_as_not_found():
 def test_the_feature_that_tells_is_weighed_and_missed_when_removed():
     told: list[str] = []
     one = validate(some_cases(), "tokens", ablate=True, told=told.append)
-    assert told == ["all", *NAMES]
+    assert told == ["all", *NAMES, *COMPONENTS]
     assert max(one.standardised, key=one.standardised.get) == "rank"
     assert one.all.n == 24
     assert one.all.ndcg5 > 0.95 > one.without["rank"].ndcg5
@@ -154,7 +154,7 @@ def test_the_report_says_what_was_measured():
         "single-hop",
     ]
     assert all(0 <= row["recall@5"] <= 1 for row in found["rows"] + found["removed"])
-    assert [row["feature"] for row in found["removed"]] == list(NAMES)
+    assert [row["feature"] for row in found["removed"]] == [*NAMES, *COMPONENTS]
     assert found["pool"] == {"turns": 6.0, "evidence": 1.0}
 
 

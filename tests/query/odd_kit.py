@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid5
 
 from lamina.sinks.embed_onnx import open_onnx_embedder
 from lamina.sinks.in_memory import FixedClock, InMemoryPublisher
@@ -17,7 +18,7 @@ from lamina.streams.settings import Settings
 from lamina.streams.steps.index import sweep
 from lamina.streams.steps.ports import Ports
 
-from .conftest import NOON, ROOT, World, uuid5
+from .conftest import NOON, ROOT, World
 
 Line = tuple[str, str, str]
 """When (ISO 8601, UTC), who, what."""

@@ -1,12 +1,17 @@
 """Odd questions over HTTP and real parts, for every strategy: a useful answer or a clear refusal."""
 
+from datetime import UTC, datetime
 from typing import get_args
+from uuid import uuid5
 
 import pytest
 import pytest_asyncio
 
+from lamina.streams.namespace import namespace_of
 from lamina.streams.recall.options import Strategy
+from lamina.streams.records import Status, Unit
 
+from .conftest import NOON, ROOT
 from .odd_kit import real_world, texts
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -31,8 +36,8 @@ def pasted(length: int, *, before: str = "", after: str = "") -> str:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def http(tmp_path_factory, weights_cache):
-    """A caller of a service that remembers a year of Ada's, and what others said, on real parts."""
+async def world(tmp_path_factory, weights_cache):
+    """A year of Ada's, and what others said, in real parts."""
     async with real_world(tmp_path_factory.mktemp("odd"), weights_cache) as world:
         await world.told(
             ("2023-03-20", "ada", TULIPS),
@@ -50,8 +55,14 @@ async def http(tmp_path_factory, weights_cache):
         )
         for owner in ({"user": "bo"}, {"tenant": "globex"}):
             await world.told(("2023-05-04", "Zoe", f"{CANARY} cat key bees tulips 钥匙 🐝 Miso"), **owner)
-        async with world.caller() as caller:
-            yield caller
+        yield world
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def http(world):
+    """A caller of the service over these parts."""
+    async with world.caller() as caller:
+        yield caller
 
 
 async def answers(http, strategy: str, query: str, **changes) -> list[str]:
@@ -95,6 +106,13 @@ async def test_a_user_without_memories_gets_nothing_of_anyone(http, strategy, us
 async def test_an_odd_question_finds_what_it_asks_for(http, strategy, query, best):
     found = await answers(http, strategy, query)
     assert best in found[:3]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_what_is_asked_behind_a_pasted_text_counts(http, strategy):
+    found = await answers(http, strategy, pasted(20_000, after=" What is my grey cat called, Miso?"))
+    # With late interaction every token of the pasted text has its say too.
+    assert CAT in (found[:1] if strategy != "auto" else found)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -150,6 +168,31 @@ async def test_before_everything_nothing_was_known_and_at_the_end_of_time_all(ht
     assert CAT not in await answers(http, strategy, query, as_of="2023-05-03T23:59:59Z")
     for late in ("2023-05-04T00:00:00Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999999Z"):
         assert CAT in await answers(http, strategy, query, as_of=late)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_gated_turn_from_the_end_of_time_leaves_the_memory_readable(world, http, strategy):
+    ever = datetime.max.replace(tzinfo=UTC)
+    gated, kept = (
+        Unit(
+            id=uuid5(ROOT, f"{strategy} {ordinal}"),
+            namespace=namespace_of("local", f"far-{strategy}"),
+            kind="turn",
+            session="s",
+            ordinal=ordinal,
+            position=ordinal + 1,
+            speaker="ada",
+            text=text,
+            said_at=ever,
+            recorded_at=NOON,
+            visible=status is Status.REMEMBERED,
+            status=status,
+        )
+        for ordinal, (text, status) in enumerate((("ok", Status.GATED), (CAT, Status.REMEMBERED)))
+    )
+    await world.keep([gated, kept])
+    for _ in range(2):
+        assert await answers(http, strategy, "my cat last week", user_id=f"far-{strategy}") == [CAT]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

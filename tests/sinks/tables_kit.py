@@ -68,3 +68,11 @@ def ids(things) -> list[UUID]:
 async def insert(tables, *units: Unit) -> None:
     async with tables.transaction({unit.namespace for unit in units}) as transaction:
         await transaction.insert_units(units)
+
+
+async def plan_of(sql, statement: str, parameters) -> list[str]:
+    """Return the steps by which SQLite carries out a statement."""
+    explained = f"EXPLAIN QUERY PLAN {statement}"
+    return await sql._threads.call(
+        lambda connection: [row[3] for row in connection.exec_driver_sql(explained, parameters)]
+    )

@@ -1,6 +1,5 @@
 """Hot reads go by an index: none walks through a table that grows with the memory."""
 
-from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -22,6 +21,7 @@ from .tables_kit import (
     a_thread,
     a_turn,
     an_exchange,
+    plan_of,
 )
 
 
@@ -39,11 +39,6 @@ async def seen(tmp_path):
         event.listen(engine.sync_engine, "before_cursor_execute", note)
     yield tables, statements
     await tables.close()
-
-
-def planned(statement, parameters, connection):
-    rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-    return [row[3] for row in rows]
 
 
 async def test_hot_reads_use_an_index(seen):
@@ -115,7 +110,7 @@ async def test_hot_reads_use_an_index(seen):
     plans: list[str] = []
     async with tables._database.writing() as sql:
         for statement, parameters in list(statements):
-            plans += await sql._threads.call(partial(planned, statement, parameters))
+            plans += await plan_of(sql, statement, parameters)
     walks = {step for step in plans if step.startswith("SCAN") and " USING " not in step}
     # The outbox is walked in the order of its ids: it holds what waits, not what was. The newest page of the
     # journal is walked from its end. The other two are what was asked for, and one row per quiet thread.

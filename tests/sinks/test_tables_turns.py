@@ -7,7 +7,7 @@ from sqlalchemy import event
 from lamina.sinks.tables import open_tables
 from lamina.streams.records import Status
 
-from .tables_kit import ANN, BOB, NOW, a_fact, a_turn
+from .tables_kit import ANN, BOB, NOW, a_fact, a_turn, plan_of
 
 
 async def keep(tables, *units):
@@ -65,8 +65,7 @@ async def test_a_page_is_read_from_an_index_in_its_order(tmp_path):
     await tables.turns_before(ANN, 5, 3, said_to=NOW)
     async with tables._database.writing() as sql:
         for statement, parameters in seen:
-            plan = await sql._connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-            (step,) = map(str, plan)
+            (step,) = await plan_of(sql, statement, parameters)
             assert "SEARCH units USING INDEX ix_units_position" in step
     assert len(seen) == 2
     await tables.close()

@@ -6,7 +6,7 @@ The weights stand in `weights.json` beside this module, fitted by `lamina bench 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from lamina.streams.codec import moment_of_seconds
 from lamina.streams.errors import Misconfigured
 from lamina.streams.recall.auto.features import FEATURES, Floats, Indices, Match, features, match_of
 from lamina.streams.recall.auto.pool import Pool
@@ -52,7 +53,7 @@ def rank(question: str, at: datetime, pool: Pool, weights: Mapping[str, float] |
         weights: by feature, on features as they are; None takes the shipped ones for what the pool holds.
     """
     match = match_of(pool)
-    since = datetime.fromtimestamp(min(at.timestamp(), pool.latest), UTC)
+    since = moment_of_seconds(min(at.timestamp(), pool.latest))
     matrix = features(read(question, since, pool.speakers), pool)
     return fuse(matrix, FEATURES[match], shipped()[match] if weights is None else weights, pool)
 
