@@ -29,6 +29,7 @@ _EVENTS = "text/event-stream"
 _FAULTS: dict[int | str, dict[str, Any]] = {
     400: {"model": OpenAIError, "description": "The request breaks a rule, or names no user"},
     401: {"model": OpenAIError, "description": "No valid API key"},
+    429: {"model": OpenAIError, "description": "The tenant's tokens of this window are spent"},
     501: {"model": OpenAIError, "description": "No chat endpoint is configured"},
     502: {"model": OpenAIError, "description": "The chat endpoint does not answer, or not to us"},
     503: {"model": OpenAIError, "description": "Too many chats at once; send the same request again"},

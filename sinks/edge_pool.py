@@ -16,7 +16,7 @@ from lamina.streams.codec import moment_of_seconds
 from lamina.streams.late_interaction import QuestionTokens
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Point, PoolQuery, Query
-from lamina.streams.recall.auto.pool import Pool
+from lamina.streams.recall.auto.pool import Ids, Pool
 from lamina.streams.recall.auto.traits import TRAITS
 
 _COLUMNS: Mapping[str, str] = {
@@ -106,7 +106,7 @@ def pool_to_frame(pool: Pool) -> tuple[dict[str, Any], bytes]:
     """Return a pool."""
     columns = [getattr(pool, name).astype(dtype) for name, dtype in _COLUMNS.items()]
     tokens = [] if pool.similarity is None else [pool.similarity.astype("<f4"), pool.idf.astype("<f4")]
-    parts = [turn.bytes for turn in pool.ids]
+    parts = [Ids.of(pool.ids).keys.tobytes()]
     parts += [column.tobytes() for column in (*columns, pool.traits, *tokens)]
     fields = {
         "n": len(pool),
@@ -122,12 +122,12 @@ def pool_from_frame(fields: Mapping[str, Any], block: bytes) -> Pool:
     """Read what `pool_to_frame` wrote."""
     n, t = fields["n"], fields["t"]
     reader = _Reader(block)
-    ids = reader.take("V16", n)
+    ids = Ids(reader.take("V16", n))
     columns = {name: reader.take(dtype, n) for name, dtype in _COLUMNS.items()}
     traits = reader.take("u1", n * len(TRAITS)).reshape(n, len(TRAITS))
     similarity = None if t is None else reader.take("<f4", t * n).reshape(t, n)
     return Pool(
-        ids=tuple(UUID(bytes=turn.tobytes()) for turn in ids),
+        ids=ids,
         **columns,
         traits=traits,
         similarity=similarity,

@@ -151,9 +151,13 @@ class OnnxEmbedder:
             EmbedderUnavailable: the embedder is closed, or the runtime failed (memory).
         """
 
+        def work() -> QuestionVectors:
+            [ids] = self._ids_of([question])
+            sequence = _Sequence([], _ends(ids))
+            return self._question_entry(self._states(sequence), sequence)
+
         async def compute(_: list[int]) -> list[QuestionVectors]:
-            [ids] = await self._tokenize([question])
-            return await self._run([_Sequence([], _ends(ids))], self._question_entry)
+            return [await self._in_pool(work)]
 
         [vectors] = await self._cache.through([content_key("question", question)], compute)
         return vectors
@@ -176,13 +180,12 @@ class OnnxEmbedder:
 
     async def _tokenize(self, texts: list[str]) -> list[list[int]]:
         """Return the token ids of each text, without special tokens."""
+        return await self._in_pool(partial(self._ids_of, texts))
 
-        def work() -> list[list[int]]:
-            # encode_batch, even for one text: unlike encode it lets go of the GIL
-            encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-            return [encoding.ids for encoding in encodings]
-
-        return await self._in_pool(work)
+    def _ids_of(self, texts: list[str]) -> list[list[int]]:
+        # encode_batch, even for one text: unlike encode it lets go of the GIL
+        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
     async def _run(self, sequences: list[_Sequence], pool: Callable[[Matrix, _Sequence], T]) -> list[T]:
         """Run the model over each sequence and pool its states, all threads at work."""

@@ -213,10 +213,10 @@ def _shift(which: str | None) -> int:
 
 def _nearest(told: _Told, spans: list[Span]) -> Span | None:
     """Choose among spans that recur: by the tense, and without one the nearest to the day."""
-    today = told.today
-    if told.tense() == "past":
+    today, tense = told.today, told.tense()
+    if tense == "past":
         return max((span for span in spans if span[0] <= today), default=None)
-    if told.tense() == "future":
+    if tense == "future":
         return min((span for span in spans if span[1] > today), default=None)
     return min(spans, key=lambda span: max((span[0] - today).days, (today - span[1]).days + 1, 0))
 
@@ -273,7 +273,8 @@ def _counted(match: re.Match[str], told: _Told) -> Span | None:
     if not (back or match["now"]):
         # "I finished it in two weeks" and "twice in a week" are lengths of time.
         once = (match["count"] or "").lower() in {"a", "an"} and match["unit"].lower() != "fortnight"
-        if told.tense() == "past" or (once and told.tense != "future"):
+        tense = told.tense()
+        if tense == "past" or (once and tense != "future"):
             return None
     sign, unit = -1 if back else 1, match["unit"].lower()
     least, most = _bounds(match)
@@ -304,9 +305,10 @@ def _weekday(match: re.Match[str], told: _Told) -> Span | None:
     after = day_span(told.today, (weekday - told.today.weekday() - 1) % WEEK + 1)
     if match["which"]:
         return after if _shift(match["which"]) > 0 else before
-    if told.tense() == "unknown":
+    tense = told.tense()
+    if tense == "unknown":
         return None
-    return after if told.tense() == "future" else before
+    return after if tense == "future" else before
 
 
 def _in_month(match: re.Match[str], told: _Told) -> Span | None:

@@ -20,7 +20,7 @@ from lamina.streams.codec import moment_of_seconds
 from lamina.streams.late_interaction import QuestionTokens, TokenVectors, best_matches
 from lamina.streams.ports import Before, Leaf, PoolQuery, Query
 from lamina.streams.ragged import Grown, Ragged
-from lamina.streams.recall.auto.pool import Pool
+from lamina.streams.recall.auto.pool import Ids, Pool
 from lamina.streams.recall.auto.traits import TRAITS
 from lamina.streams.recall.lexical import K1, B
 
@@ -170,7 +170,7 @@ class Shelf:
         cosine[[place[row] for row in cosines]] = list(cosines.values())
         similarity, idf = self._similarity(rows, asked.tokens)
         return Pool(
-            ids=tuple(self._ids[row] for row in rows),
+            ids=Ids.of(self._ids[row] for row in rows.tolist()),
             session=self._session.values[rows],
             ordinal=self._ordinal.values[rows],
             speaker=self._speaker.values[rows],

@@ -23,8 +23,9 @@ B = 0.75
 
 def bm25(question: str, texts: Sequence[str]) -> list[float]:
     """Return the score of each text against the question; 0 where no stem of a content word is shared."""
-    asked = dict.fromkeys(stems(question))
     counts = [Counter(stems(text)) for text in texts]
+    known = frozenset[str]().union(*counts)
+    asked = [word for word in dict.fromkeys(stems(question)) if word in known]  # of a pasted text few are
     total = sum(count.total() for count in counts)
     mean = total / len(counts) if total else 1.0
     holding = {word: sum(word in count for count in counts) for word in asked}

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid5
 
 from lamina.sinks.embed_onnx import open_onnx_embedder
@@ -85,6 +86,6 @@ async def real_world(folder: Path, cache: Path) -> AsyncIterator[RealWorld]:
         await embedder.close()
 
 
-def texts(results: Iterable[dict]) -> list[str]:
+def texts(results: Iterable[dict[str, Any]]) -> list[str]:
     """Return the texts of a response's results."""
     return [result["text"] for result in results]

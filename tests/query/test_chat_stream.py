@@ -80,4 +80,4 @@ def test_a_line_without_end_is_not_held():
     ],
 )
 def test_of_a_whole_reply_the_one_choice_s_words_are_taken(body, words):
-    assert whole_reply(body) == words
+    assert whole_reply(body)[0] == words

@@ -1,6 +1,7 @@
 """Questions that name a time, over HTTP and real parts: `auto` prefers it, `adaptive` is bound by it."""
 
 from math import exp
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -30,7 +31,7 @@ async def http(tmp_path_factory, weights_cache):
             yield caller
 
 
-async def found(http, query: str, strategy: str = "auto", **changes) -> dict[str, dict]:
+async def found(http, query: str, strategy: str = "auto", **changes) -> dict[str, dict[str, Any]]:
     """Return the reasons for each hike that is found, by its day, best first."""
     body = {"query": query, "user_id": "ada", "strategy": strategy, "include": ["why"], **changes}
     answer = await http.post("/v1/memories/search", json=body)

@@ -344,6 +344,29 @@ async def test_a_request_is_recorded_once(tables):
     assert await tables.request(request.id) == request
 
 
+async def test_requests_are_found_together(tables):
+    first, second = (Request(uuid4(), ANN, "digest", (uuid4(),), NOW) for _ in range(2))
+    async with tables.transaction([ANN]) as transaction:
+        assert await transaction.record_request(first) == first
+    await tables.record_request(second)
+    found = await tables.requests([first.id, second.id, uuid4()])
+    assert found == {first.id: first, second.id: second}
+
+
+async def test_marks_are_made_found_and_dropped_by_age(tables):
+    old, young, other = uuid4(), uuid4(), uuid4()
+    async with tables.transaction([ANN]) as transaction:
+        await transaction.mark(ANN, [old], NOW)
+    await tables.mark(ANN, [old, young], later(60))
+    assert await tables.marked([old, young, other]) == {old, young}
+    assert await tables.drop_marks(later(30), 10) == 1
+    assert await tables.marked([old, young]) == {young}
+    await tables.mark(ANN, [other], later(60))
+    assert await tables.drop_marks(later(61), 1) == 1
+    await tables.unmark([young, other])
+    assert await tables.marked([young, other]) == set()
+
+
 async def test_faults_are_counted_by_record(tables):
     assert [await tables.count_fault("turns/0/7/ab", "boom") for _ in range(3)] == [1, 2, 3]
     assert await tables.count_fault("turns/0/8/cd", "boom") == 1

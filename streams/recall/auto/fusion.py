@@ -17,7 +17,7 @@ import orjson
 from lamina.streams.codec import moment_of_seconds
 from lamina.streams.errors import Misconfigured
 from lamina.streams.recall.auto.features import FEATURES, Floats, Indices, Match, features, match_of
-from lamina.streams.recall.auto.pool import Pool
+from lamina.streams.recall.auto.pool import Ids, Pool
 from lamina.streams.recall.auto.question import read
 
 WEIGHTS = "weights.json"
@@ -66,9 +66,9 @@ def fuse(matrix: Floats, names: tuple[str, ...], weights: Mapping[str, float], p
     """
     terms = matrix * np.array([weights[name] for name in names])
     scores = terms.sum(axis=1)
-    # By id first, then stably by time and score: sorting 16-byte strings is faster than comparing UUIDs.
-    ids = np.array([one.bytes for one in pool.ids], dtype="S16")
-    order = np.lexsort((ids, -pool.said_at, -scores))
+    # By score, then time, then id as two numbers: comparing UUIDs would take longer than all the rest.
+    ids = Ids.of(pool.ids).keys.view(">u8").reshape(-1, 2)
+    order = np.lexsort((ids[:, 1], ids[:, 0], -pool.said_at, -scores))
     if pool.context is not None:
         order = order[~pool.context[order]]
     return Ranked(order, scores, terms, names)

@@ -1,10 +1,41 @@
 """The candidates of one question, as the features read them: arrays, one entry for each turn."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import overload
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+class Ids(Sequence[UUID]):
+    """Ids in one array of bytes, since of hundreds a question needs but a few as such."""
+
+    def __init__(self, keys: NDArray[np.void]) -> None:
+        """Take (n,) keys of 16 bytes each, as `UUID.bytes` gives them."""
+        self.keys = keys
+
+    @classmethod
+    def of(cls, ids: Iterable[UUID]) -> "Ids":
+        """Return ids as such an array."""
+        return (
+            ids if isinstance(ids, Ids) else cls(np.frombuffer(b"".join(each.bytes for each in ids), "V16"))
+        )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, place: int) -> UUID: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[UUID]: ...
+
+    def __getitem__(self, place: int | slice) -> UUID | Sequence[UUID]:
+        if isinstance(place, slice):
+            return Ids(self.keys[place])
+        return UUID(bytes=self.keys[place].tobytes())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,7 +46,7 @@ class Pool:
     Neighbours, sessions and ranks are those of the pool: a turn that is not in it does not count.
     """
 
-    ids: tuple[UUID, ...]
+    ids: Sequence[UUID]
     """The n turns."""
     session: NDArray[np.int32]
     """(n,) number of the turn's session: equal where the session is."""
