@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina.sinks.edge_leaf import text_of
-from lamina.streams.codec import moment_of_seconds
+from lamina.streams.codec import Vector, moment_of_seconds
 from lamina.streams.late_interaction import QuestionTokens
 from lamina.streams.namespace import Namespace
 from lamina.streams.ports import Point, PoolQuery, Query
@@ -67,6 +67,7 @@ def question_to_frame(query: PoolQuery) -> tuple[dict[str, Any], bytes]:
     """Return a question: its fields, and its vector before its tokens."""
     fields: dict[str, Any] = {
         "query": query_header(query.nearest),
+        "within": query.within and query_header(query.within),
         "derived": query.derived and query_header(query.derived),
         "stems": query.stems,
         "words": query.words,
@@ -88,9 +89,21 @@ def question_from_frame(fields: Mapping[str, Any], block: bytes, dimension: int)
         pieces = np.array(fields["pieces"], np.uint16)
         width = (len(numbers) - dimension) // len(pieces) if len(pieces) else 1
         tokens = QuestionTokens(pieces, numbers[dimension:].reshape(len(pieces), width))
-    nearest = Query(
+    dense = numbers[:dimension]
+    return PoolQuery(
+        nearest=_query(asked, dense),
+        within=fields["within"] and _query(fields["within"], dense),
+        stems=tuple(fields["stems"]),
+        tokens=tokens,
+        words=fields["words"],
+        around=fields["around"],
+    )
+
+
+def _query(asked: Mapping[str, Any], dense: Vector) -> Query:
+    return Query(
         namespace=Namespace(asked["namespace"]),
-        dense=numbers[:dimension],
+        dense=dense,
         kinds=tuple(asked["kinds"]),
         limit=asked["limit"],
         sessions=tuple(asked["sessions"]),
@@ -99,7 +112,6 @@ def question_from_frame(fields: Mapping[str, Any], block: bytes, dimension: int)
         said_to=_moment(asked["said_to"]),
         words_only=asked["words_only"],
     )
-    return PoolQuery(nearest, tuple(fields["stems"]), tokens, words=fields["words"], around=fields["around"])
 
 
 def pool_to_frame(pool: Pool) -> tuple[dict[str, Any], bytes]:

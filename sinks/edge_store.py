@@ -114,12 +114,13 @@ class Store:
     def pool(self, request: Mapping[str, Any], block: bytes) -> tuple[dict[str, Any], bytes]:
         """Return the turns that may answer a question, as `lamina.sinks.edge_pool` writes them."""
         query = request["query"]
-        queries = [query] if request["derived"] is None else [query, request["derived"]]
-        nearest, *derived = self.search(queries, block[: 4 * self._dimension] * len(queries))
+        others = [request[name] for name in ("within", "derived") if request[name] is not None]
+        found = self.search([query, *others], block[: 4 * self._dimension] * (1 + len(others)))
+        derived = [] if request["derived"] is None else found.pop()
         shelf = self._shelves.of(query["namespace"], self._filled)
         asked = question_from_frame(request, block, self._dimension)
-        pool = shelf.pool(hits_of(nearest), asked)
-        return pool_to_frame(replace(pool, derived=tuple(hits_of(derived[0]))) if derived else pool)
+        pool = shelf.pool([hit for ranked in found for hit in hits_of(ranked)], asked)
+        return pool_to_frame(replace(pool, derived=tuple(hits_of(derived))))
 
     def vectors(self, ids: Sequence[str]) -> tuple[list[str], bytes]:
         """Return those of the ids that the shard holds, and their dense vectors in that order."""

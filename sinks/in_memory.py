@@ -218,11 +218,12 @@ class InMemoryStore:
 
     async def pool(self, query: PoolQuery) -> Pool:
         """Return the turns that may answer a question, and what the strategy `auto` reads of them."""
-        queries = [query.nearest] if query.derived is None else [query.nearest, query.derived]
-        hits, *derived = await self.search(queries)
+        others = [each for each in (query.within, query.derived) if each is not None]
+        found = await self.search([query.nearest, *others])
+        derived = [] if query.derived is None else found.pop()
         shelf = self._shelves.get(query.nearest.namespace, Shelf())
-        pool = shelf.pool([(hit.id, hit.score) for hit in hits], query)
-        return replace(pool, derived=tuple((hit.id, hit.score) for found in derived for hit in found))
+        pool = shelf.pool([(hit.id, hit.score) for ranked in found for hit in ranked], query)
+        return replace(pool, derived=tuple((hit.id, hit.score) for hit in derived))
 
     async def present(self, ids: Collection[UUID]) -> set[UUID]:
         """Return those of the ids that the store holds."""

@@ -194,6 +194,9 @@ class PoolQuery:
     """Of the question's content words, each once."""
     tokens: QuestionTokens | None
     """None: no similarities."""
+    within: Query | None = None
+    """The same once more, nearest and best by words, of the time that the question names: in a large
+    namespace that time may have no other candidate."""
     derived: Query | None = None
     """Asked along with it: the nearest units of other kinds."""
     words: int = 100

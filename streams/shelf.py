@@ -153,18 +153,19 @@ class Shelf:
         """Return the candidates of a question.
 
         Args:
-            nearest: the nearest turns with their cosines, as `asked.nearest` found them.
+            nearest: the nearest turns with their cosines, as `asked.nearest` and `asked.within` found them.
             asked: the question.
         """
         words = self._bm25(asked.stems)
-        by_words = self._best(words, asked)
+        queries = [query for query in (asked.nearest, asked.within) if query is not None]
+        by_words = {row for query in queries for row in self._best(words, query, asked.words).tolist()}
         known = self._known(asked.nearest)
         cosines = {
             row: cosine
             for turn, cosine in nearest
             if (row := self._rows.get(turn)) is not None and known[row]
         }
-        rows = self._with_neighbours({*cosines, *by_words.tolist()}, asked)
+        rows = self._with_neighbours({*cosines, *by_words}, asked)
         cosine = np.full(len(rows), np.nan, np.float32)
         place = {row: n for n, row in enumerate(rows.tolist())}
         cosine[[place[row] for row in cosines]] = list(cosines.values())
@@ -227,14 +228,14 @@ class Shelf:
             scores[rows] += self._idf(np.array(len(rows))) * seen * (K1 + 1) / (seen + norm)
         return scores
 
-    def _best(self, words: NDArray[np.float32], asked: PoolQuery) -> Rows:
+    def _best(self, words: NDArray[np.float32], query: Query, most: int) -> Rows:
         """Return the best rows by words that satisfy the filters."""
-        held = np.flatnonzero((words > 0) & self._passing(asked.nearest))
-        if len(held) > asked.words:
+        held = np.flatnonzero((words > 0) & self._passing(query))
+        if len(held) > most:
             # The best by score, ties by arrival: a full sort of what shares a word would cost more.
-            least = -np.partition(-words[held], asked.words - 1)[asked.words - 1]
+            least = -np.partition(-words[held], most - 1)[most - 1]
             held = held[words[held] >= least]
-            held = held[np.argsort(-words[held], kind="stable")][: asked.words]
+            held = held[np.argsort(-words[held], kind="stable")][:most]
         return held
 
     def _passing(self, query: Query) -> NDArray[np.bool_]:

@@ -18,11 +18,10 @@ may hold none: then a simple question gets the best of all kinds.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from lamina.streams.recall.complexity import Complexity, complexity, depth
 from lamina.streams.recall.constraints import Constraints, constraints, telling
-from lamina.streams.recall.found import TIERS, Asked, Filters, Found, Sources, place, said
+from lamina.streams.recall.found import TIERS, Asked, Found, Sources, place, said
 from lamina.streams.recall.lexical import bm25
 from lamina.streams.recall.loading import Scored, evidenced, kinds_of, nearest
 from lamina.streams.recall.options import Adaptive
@@ -31,7 +30,6 @@ from lamina.streams.records import Kind, Unit
 LEAST, MOST = 3, 20
 """Bounds of k_dyn (SimpleMem table 6)."""
 
-_JUST_BEFORE = timedelta(microseconds=1)
 _DERIVED_OR_NOT: tuple[Kind, ...] = tuple(TIERS)
 _Candidates = Sequence[tuple[Unit, float]]
 
@@ -54,7 +52,7 @@ async def adaptive(asked: Asked, sources: Sources, options: Adaptive) -> list[Fo
     at = asked.filters.as_of or asked.at
     kinds = kinds_of(asked, _DERIVED_OR_NOT if options.consolidation else ("turn",))
     bound = constraints(asked.text, at, ()) if options.constraints else Constraints()
-    narrower = (_within(asked.filters, bound),) if bound.dated else ()
+    narrower = (asked.filters.within(bound.start, bound.end),) if bound.dated else ()
     candidates = await nearest(asked, sources, kinds, options.candidates, *narrower)
     with sources.stage("rank"):
         if options.constraints:
@@ -63,13 +61,6 @@ async def adaptive(asked: Asked, sources: Sources, options: Adaptive) -> list[Fo
         deep = depth(asks.value, options.base, options.delta, LEAST, MOST) if options.depth else options.fixed
         best = _ranked(asked.text, candidates, bound, asks, deep, options)
     return await evidenced(asked, sources, best[: asked.top_k])
-
-
-def _within(filters: Filters, bound: Constraints) -> Filters:
-    """Return the filters narrowed to what was said within the bounds."""
-    starts = [start for start in (filters.said_from, bound.start) if start is not None]
-    ends = [end for end in (filters.said_to, bound.end and bound.end - _JUST_BEFORE) if end is not None]
-    return replace(filters, said_from=max(starts, default=None), said_to=min(ends, default=None))
 
 
 def _ranked(

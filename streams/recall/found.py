@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
@@ -30,6 +30,7 @@ Stage = Callable[[Literal["search", "load", "expand", "rank"]], AbstractContextM
 Why = Mapping[str, float | str]
 """The reasons of a result by name. `cosine`, with the question, is always among a strategy's."""
 
+_JUST_BEFORE = timedelta(microseconds=1)
 _ORDER = {kind: rank for rank, kind in enumerate(TIERS)}
 _KEPT = frozenset({Status.REMEMBERED, Status.CONSOLIDATED})
 
@@ -59,6 +60,12 @@ class Filters:
             said_from=self.said_from,
             said_to=min(ends, default=None),
         )
+
+    def within(self, start: datetime | None, end: datetime | None) -> "Filters":
+        """Return these filters narrowed to what was said from `start` on and before `end`; None: open."""
+        starts = [each for each in (self.said_from, start) if each is not None]
+        ends = [each for each in (self.said_to, end and end - _JUST_BEFORE) if each is not None]
+        return replace(self, said_from=max(starts, default=None), said_to=min(ends, default=None))
 
     def passes(self, unit: Unit) -> bool:
         """Tell whether a unit that the store was not asked for satisfies them too."""

@@ -24,7 +24,9 @@ class Auto(_Parameters):
     nearest: int = Field(default=100, ge=1, le=500, description="candidates by vector")
     words: int = Field(default=100, ge=0, le=500, description="candidates by BM25; 0: words count nowhere")
     around: int = Field(default=1, ge=0, le=3, description="neighbours of each candidate, on each side")
-    turns: int = Field(default=20, ge=1, le=200, description="most turns among the results")
+    turns: int = Field(
+        default=20, ge=1, le=200, description="most turns, where the request does not say how many results"
+    )
     derived: int = Field(default=10, ge=0, le=100, description="most facts, episodes and abstracts")
     late_interaction: bool = Field(default=True, description="false: without the turns' token vectors")
 

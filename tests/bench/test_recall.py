@@ -58,7 +58,9 @@ def data(tmp_path: Path) -> Path:
 
 async def report_on(data: Path, *names: str) -> Report:
     bench = Bench(Settings(), HashEmbedder(), edge=False)
-    return await measure_recall(data, names, bench, Progress(disable=True))
+    report = await measure_recall(data, names, bench, Progress(disable=True))
+    assert isinstance(report, Report)
+    return report
 
 
 def test_figures_of_a_ranking_by_hand():

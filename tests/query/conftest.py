@@ -141,8 +141,8 @@ class World:
         )
 
     async def leaf(self, turn: Unit) -> Leaf:
-        [tokens] = (await self.embedder.embed_turns([(None, turn.spoken)])).tokens
-        return leaf_of(turn, tokens)
+        vectors = await self.embedder.embed_turns([(None, turn.spoken)])
+        return leaf_of(turn, vectors.tokens[0] if vectors.tokens else None)
 
     async def units_of(self, namespace: Namespace, ids) -> dict[UUID, Unit]:
         return await self.tables.units(namespace, [UUID(str(one)) for one in ids])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lamina.sinks.in_memory import InMemoryStore
-from lamina.sinks.qdrant_edge import open_edge
+from lamina.sinks.qdrant_edge import EdgeStore, open_edge
 from lamina.streams.errors import WrongDimension
 from lamina.streams.late_interaction import QuestionTokens, TokenVectors, quantised
 from lamina.streams.namespace import Namespace
@@ -25,7 +25,7 @@ TRAIT_VALUES = tuple(range(1, len(TRAITS) + 1))
 @pytest.fixture(params=["memory", "edge"])
 async def open_store(request, tmp_path):
     """Open the store; again: as after a restart (memory has none, so it is the same)."""
-    memory, opened = InMemoryStore(DIMENSION), []
+    memory, opened = InMemoryStore(DIMENSION), list[EdgeStore]()
 
     async def open_one(**options):
         if request.param == "memory":
@@ -164,6 +164,18 @@ async def test_the_nearest_of_other_kinds_come_along_where_they_are_asked_for(op
     assert [unit.int for unit, _ in pool.derived] == [3, 5]
     assert [cosine for _, cosine in pool.derived] == pytest.approx(np.cos(np.radians([30, 50])), abs=1e-5)
     assert (await store.pool(query)).derived == ()
+
+
+async def test_the_time_that_a_question_names_has_candidates_of_its_own(open_store):
+    store = await open_store()
+    await store.upsert(
+        [a_turn(n, degrees=float(n), said_at=NOON + timedelta(days=n), session=str(n)) for n in range(1, 30)]
+    )
+    query = asking("tea", limit=2)
+    days = {"said_from": NOON + timedelta(days=20), "said_to": NOON + timedelta(days=25)}
+    asked = replace(query, words=3, within=replace(query.nearest, **days))
+    assert numbers(await store.pool(replace(asked, within=None))) == [1, 2, 3]
+    assert numbers(await store.pool(asked)) == [1, 2, 3, 20, 21, 22]
 
 
 async def test_filters_hold_but_for_neighbours(open_store):

@@ -146,6 +146,7 @@ def test_a_gated_turn_is_there_beside_the_turn_after_it_and_never_found_by_itsel
     assert by_id(pool, pool.context) == {1: False, 2: False}  # 1 is the neighbour of 2
     pool = shelf.pool([], a_query("cup", tokens=asked))
     assert by_id(pool, pool.context) == {1: False, 2: False, 50: True}
+    assert pool.similarity is not None
     assert by_id(pool, pool.similarity[0]) == pytest.approx({1: 0, 2: 0, 50: 1}, abs=0.01)
     assert pool.idf == pytest.approx([log(1 + 1.5 / 2.5)], abs=1e-6)
     put(shelf, 50, "tea", ordinal=0)  # admitted after all
@@ -189,7 +190,7 @@ WORDS = st.lists(st.sampled_from(["tea", "pot", "cup", "gate", "rose"]), max_siz
 )
 def test_what_was_put_and_taken_off_leaves_no_trace(steps):
     asked = a_query("tea", "rose", tokens=QuestionTokens(np.array([1, 2], np.uint16), east(20, 70)), around=0)
-    shelf, left = Shelf(), {}
+    shelf, left = Shelf(), dict[int, tuple[int, str, bool]]()
     for number, step in steps:
         if step is None:
             shelf.remove([UUID(int=number)])

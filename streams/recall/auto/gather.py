@@ -2,6 +2,7 @@
 
 from lamina.streams.ports import PoolQuery
 from lamina.streams.recall.auto.pool import Pool
+from lamina.streams.recall.constraints import time_range
 from lamina.streams.recall.found import Asked, Sources
 from lamina.streams.recall.loading import kinds_of
 from lamina.streams.recall.options import Auto
@@ -23,7 +24,13 @@ async def gather(asked: Asked, sources: Sources, options: Auto) -> Pool:
     derived = None
     if kinds and options.derived:
         derived = asked.filters.query(asked.vector, asked.namespace, kinds, options.derived)
+    within = None
+    start, end = time_range(asked.text, asked.filters.as_of or asked.at)
+    if start is not None or end is not None:
+        narrower = asked.filters.within(start, end)
+        within = narrower.query(asked.vector, asked.namespace, ("turn",), options.nearest)
     query = PoolQuery(
+        within=within,
         nearest=asked.filters.query(asked.vector, asked.namespace, ("turn",), options.nearest),
         derived=derived,
         stems=tuple(dict.fromkeys(stems(asked.text))) if options.words else (),

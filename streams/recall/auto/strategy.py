@@ -25,8 +25,8 @@ from lamina.streams.recall.loading import Scored, evidenced
 from lamina.streams.recall.options import Auto
 from lamina.streams.records import Unit
 
-_SPARE = 2
-"""Turns loaded for each one wanted: a point may be stale."""
+_SPARE = 3
+"""Turns loaded beyond those wanted: the store may still hold a point of one that is archived."""
 _ASKS = TRAITS.index("asks")
 
 
@@ -109,7 +109,7 @@ def _best(asked: Asked, pool: Pool, ranked: Ranked, options: Auto) -> list[_Best
     }
     return [
         _Best(n, pool.ids[n], asking.get((int(pool.session[n]), int(pool.ordinal[n]) - 1)))
-        for n in passing[: _SPARE * _most(asked, options)].tolist()
+        for n in passing[: _most(asked, options) + _SPARE].tolist()
     ]
 
 
@@ -130,7 +130,7 @@ def _passing(pool: Pool, filters: Filters) -> NDArray[np.bool_]:
 
 
 def _most(asked: Asked, options: Auto) -> int:
-    return min(options.turns, asked.top_k or options.turns)
+    return asked.top_k or options.turns
 
 
 def _is_result(unit: Unit | None, asked: Asked) -> bool:
