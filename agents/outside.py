@@ -160,4 +160,10 @@ async def _store(settings: Settings, data: Path, embedder: Embedder) -> VectorSt
     if settings.store:
         return await connect_edge(Path(settings.store), embedder.name, embedder.dimension)
     await asyncio.to_thread(writable, data, "--data-dir (LAMINA_DATA_DIR)")
-    return await open_edge(data, embedder.name, embedder.dimension, cache_mb=settings.store_cache_mb)
+    return await open_edge(
+        data,
+        embedder.name,
+        embedder.dimension,
+        cache_mb=settings.store_cache_mb,
+        warm_mb=settings.store_warm_mb,
+    )

@@ -48,7 +48,8 @@ async def store_command(settings: Settings) -> list[str]:
     module = [sys.executable, "-P", "-m", "lamina.sinks.edge_child"]
     where = ["--socket", str(socket), "--data", str(data)]
     model = ["--dimension", str(embedder.dimension), "--model", embedder.name]
-    return [*module, *where, *model, "--cache-mb", str(settings.store_cache_mb)]
+    memory = ["--cache-mb", str(settings.store_cache_mb), "--warm-mb", str(settings.store_warm_mb)]
+    return [*module, *where, *model, *memory]
 
 
 async def mark_everything(settings: Settings) -> int:

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from lamina.sinks.edge_protocol import MAX_FRAME_BYTES, MalformedFrame, pack, read_frame
-from lamina.sinks.edge_shard import Unusable, open_store
+from lamina.sinks.edge_shard import SHARD, Unusable, open_store
 from lamina.sinks.edge_store import Store
+from lamina.sinks.edge_warm import warm
 
 _MEGABYTE = 1024 * 1024
 _LOOK_SECONDS = 0.5
@@ -94,6 +95,7 @@ def main() -> int:
     parser.add_argument("--dimension", type=int, required=True, help="length of the vectors")
     parser.add_argument("--model", required=True, help="name of the embedder that makes the vectors")
     parser.add_argument("--cache-mb", type=int, default=512, help="memory for what was asked lately")
+    parser.add_argument("--warm-mb", type=int, default=1024, help="most of its files mapped at the start")
     options = parser.parse_args()
     os.umask(0o077)
     try:
@@ -101,6 +103,7 @@ def main() -> int:
     except Unusable as exc:
         sys.stderr.write(f"{exc}\n")
         return exc.code
+    warm(options.data.resolve() / SHARD, options.warm_mb * _MEGABYTE)
     # The shard's lock is ours now, so a socket of that name is a leftover.
     options.socket.unlink(missing_ok=True)
     try:

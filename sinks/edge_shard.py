@@ -18,6 +18,8 @@ from qdrant_edge import (
 from lamina.sinks.edge_protocol import EXIT_UNUSABLE, EXIT_WRONG_MODEL
 from lamina.sinks.edge_store import DENSE, SUMMARISED, SUMMARY, Store
 
+SHARD = "shard"
+"""The folder of the shard within the store's."""
 _INDEXES: Mapping[str, PayloadSchemaType | KeywordIndexParams] = {
     "namespace": KeywordIndexParams(is_tenant=True),
     SUMMARISED: PayloadSchemaType.Keyword,
@@ -43,7 +45,7 @@ def open_store(data: Path, dimension: int, model: str, cache_bytes: int) -> Stor
     Raises:
         Unusable: it was made with another model or dimension, is open in another process, or is damaged.
     """
-    meta, shard_dir = data / "meta.json", data / "shard"
+    meta, shard_dir = data / "meta.json", data / SHARD
     asked = {"dimension": dimension, "model": model}
     again = f"delete {data} and run `lamina reindex`, which fills it again from the tables"
     try:

@@ -235,19 +235,22 @@ class EdgeStore:
                 )
 
 
-async def open_edge(data_dir: Path, embedder_name: str, dimension: int, *, cache_mb: int = 512) -> EdgeStore:
+async def open_edge(
+    data_dir: Path, embedder_name: str, dimension: int, *, cache_mb: int = 512, warm_mb: int = 1024
+) -> EdgeStore:
     """Start the store of a data folder as a child (`data_dir/store`) and connect to it.
 
     Call it from a loop in the main thread (`lamina.sinks.children.start_child` says why). The socket's path
     stands in `data_dir/run/store.address`; the log is `data_dir/logs/store.log`. The child keeps the turns of
-    namespaces that were asked lately in at most `cache_mb` MB.
+    namespaces that were asked lately in at most `cache_mb` MB, and maps `warm_mb` MB of its files at the
+    start.
 
     Raises:
         WrongDimension: the folder's store was made with another embedder or dimension.
         Misconfigured: the child does not come up; the message holds its log.
         StoreUnavailable: the child ended again at once.
     """
-    launch = _Launch(data_dir, cache_mb)
+    launch = _Launch(data_dir, cache_mb, warm_mb)
     store = EdgeStore(launch.socket(), embedder_name, dimension, launch)
     try:
         await store.start()
@@ -275,6 +278,7 @@ class _Launch:
 
     data_dir: Path
     cache_mb: int
+    warm_mb: int
 
     def socket(self) -> Path:
         """Return where the child will listen: in the data folder, or in a short one made for it."""
@@ -290,7 +294,7 @@ class _Launch:
                 *(sys.executable, "-P", "-m", "lamina.sinks.edge_child"),
                 *("--socket", str(socket), "--data", str(self.data_dir / "store")),
                 *("--dimension", str(dimension), "--model", model),
-                *("--cache-mb", str(self.cache_mb)),
+                *("--cache-mb", str(self.cache_mb), "--warm-mb", str(self.warm_mb)),
             ],
             name="store",
             data_dir=self.data_dir,

@@ -23,6 +23,9 @@ class Settings(BaseModel):
     store_cache_mb: int = Field(
         default=512, ge=1, description="Memory of the store child for namespaces that were asked lately"
     )
+    store_warm_mb: int = Field(
+        default=1024, ge=0, description="Most of its files that the store child maps at the start; 0: none"
+    )
     data_dir: str = Field(
         default="", description="Folder of the embedded system; empty: the user's data folder"
     )

@@ -7,6 +7,7 @@ import struct
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -16,6 +17,8 @@ from qdrant_edge import Point as EdgePoint
 
 from lamina.sinks import qdrant_edge
 from lamina.sinks.edge_protocol import MAX_FRAME_BYTES, pack
+from lamina.sinks.edge_shard import SHARD, open_store
+from lamina.sinks.edge_warm import warm
 from lamina.sinks.qdrant_edge import connect_edge, open_edge
 from lamina.streams.errors import Misconfigured, StoreUnavailable, WrongDimension
 from lamina.streams.namespace import Namespace
@@ -66,6 +69,19 @@ async def retried(call):
                 return await call()
             except StoreUnavailable:
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what is mapped")
+def test_the_files_of_an_open_shard_are_mapped_ahead_up_to_a_limit(tmp_path):
+    store = open_store(tmp_path, DIMENSION, "hash", 1 << 20)
+    try:
+        whole = warm(tmp_path / SHARD, 1 << 40)
+        assert whole > 0
+        assert warm(tmp_path / SHARD, whole - 1) < whole
+        assert warm(tmp_path / SHARD, 0) == 0
+        assert warm(tmp_path / "elsewhere", 1 << 40) == 0
+    finally:
+        store.close()
 
 
 async def test_acknowledged_points_survive_sigkill(store):
