@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from pydantic import BaseModel
 
 from lamina.bench.counted import PAUSE_SECONDS, Bill, CountedModel
-from lamina.sinks.replies import read_reply
-from lamina.streams.errors import UnusableReply
+from lamina.sinks.replies import all_of, read_reply
 from lamina.streams.llm import LanguageModel, Prompt
 
 R = TypeVar("R", bound=BaseModel)
@@ -69,13 +69,7 @@ class BenchAsk:
         Raises:
             ModelUnavailable: of the first prompt that met it, after the others ended.
         """
-        outcomes = await asyncio.gather(
-            *(self.one(prompt, ordinal, repair=repair) for ordinal, prompt in enumerate(prompts, first)),
-            return_exceptions=True,
+        return await all_of(
+            [partial(self.one, prompt, n, repair=repair) for n, prompt in enumerate(prompts, first)],
+            max(1, len(prompts)),
         )
-        replies: list[R | Exception] = []
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException) and not isinstance(outcome, UnusableReply):
-                raise outcome
-            replies.append(outcome)
-        return replies

@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from lamina.sinks.replies import budget_of, read_reply
+from lamina.sinks.replies import all_of, budget_of, read_reply
 from lamina.sinks.token_estimate import estimated_prompt
-from lamina.streams.errors import Misconfigured, ModelUnavailable, TablesUnavailable, UnusableReply
+from lamina.streams.errors import Misconfigured, ModelUnavailable, TablesUnavailable
 from lamina.streams.journal import Budget
 from lamina.streams.llm import Ask, LanguageModel, Prompt, Reader
 from lamina.streams.namespace import Namespace, tenant_of
@@ -145,22 +146,10 @@ class _PassingAsk:
             ModelUnavailable, BudgetSpent, Misconfigured, TablesUnavailable: of the first prompt that met it,
                 after the others ended.
         """
-        at_once = asyncio.Semaphore(self._settings.llm_calls_at_once)
-
-        async def asked(prompt: Prompt[R], ordinal: int) -> R:
-            async with at_once:
-                return await self.one(prompt, ordinal, repair=repair)
-
-        outcomes = await asyncio.gather(
-            *(asked(prompt, ordinal) for ordinal, prompt in enumerate(prompts, start=first)),
-            return_exceptions=True,
+        most = self._settings.llm_calls_at_once
+        return await all_of(
+            [partial(self.one, prompt, n, repair=repair) for n, prompt in enumerate(prompts, first)], most
         )
-        replies: list[R | Exception] = []
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException) and not isinstance(outcome, UnusableReply):
-                raise outcome
-            replies.append(outcome)
-        return replies
 
     async def _hold(self, estimate: int) -> datetime | None:
         if self._budget is None:

@@ -10,8 +10,9 @@ and a reply speaks of its material by number: used on another, it would archive 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -120,25 +121,10 @@ class _StoredAsk:
             ModelUnavailable, BudgetSpent, Misconfigured, TablesUnavailable: of the first prompt that met it,
                 after the others ended and were stored.
         """
-        at_once = asyncio.Semaphore(self._settings.llm_calls_at_once)
-
-        async def settled(prompt: Prompt[R], ordinal: int) -> R | Exception:
-            async with at_once:
-                try:
-                    return await self.one(prompt, ordinal, repair=repair)
-                except UnusableReply as exc:
-                    return exc
-
-        outcomes = await asyncio.gather(
-            *(settled(prompt, ordinal) for ordinal, prompt in enumerate(prompts, start=first)),
-            return_exceptions=True,
+        most = self._settings.llm_calls_at_once
+        return await all_of(
+            [partial(self.one, prompt, n, repair=repair) for n, prompt in enumerate(prompts, first)], most
         )
-        replies: list[R | Exception] = []
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException) and not isinstance(outcome, UnusableReply):
-                raise outcome
-            replies.append(outcome)
-        return replies
 
     def _call(self, prompt: Prompt[R], ordinal: int) -> Call:
         command = self._claim.command
@@ -186,6 +172,27 @@ def _digest(prompt: Prompt[R]) -> str:
     """Return what tells this question from any other: version, words and material."""
     asked = orjson.dumps([prompt.version, *(message["content"] for message in prompt.messages)])
     return blake2b(asked, digest_size=16).hexdigest()
+
+
+async def all_of(calls: Sequence[Callable[[], Awaitable[R]]], at_once: int) -> list[R | Exception]:
+    """Make calls, at most `at_once` at a time, and return their replies in order.
+
+    An `UnusableReply` stands in the place of a reply that cannot be read. Whatever else is raised passes
+    through, that of the first call that met it, after the others ended.
+    """
+    places = asyncio.Semaphore(at_once)
+
+    async def made(call: Callable[[], Awaitable[R]]) -> R:
+        async with places:
+            return await call()
+
+    outcomes = await asyncio.gather(*map(made, calls), return_exceptions=True)
+    replies: list[R | Exception] = []
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, UnusableReply):
+            raise outcome
+        replies.append(outcome)
+    return replies
 
 
 def read_reply(prompt: Prompt[R], completion: Completion) -> R:
