@@ -1,6 +1,6 @@
 """`lamina bench qa` and `lamina bench niah`: what is answered from memory, and whether a needle is found."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from lamina.bench import qa as answers
 from lamina.bench.niah_haystack import DISTRACTORS, MOST_DISTRACTORS
 from lamina.bench.niah_page import niah_page
 from lamina.bench.niah_report import Report as NiahReport
+from lamina.bench.page import Page
 from lamina.bench.qa_page import qa_page
 from lamina.bench.qa_report import Report as QaReport
 from lamina.bench.qa_ways import BUDGET, DEEP, HISTORY, RECALLED, WAYS
@@ -106,11 +107,7 @@ def qa(
                 return await answers.measure_qa(data, chosen, bench, progress)
 
     report = run(measure())
-    print_table(report.tables())
-    figures = report.json()
-    _write_json(figures, json)
-    if html is not None:
-        write_page(qa_page(figures), html)
+    _show(report, qa_page, json, html)
     if answers_to is not None:
         answers_to.write_bytes(b"".join(orjson.dumps(each.json()) + b"\n" for each in report.asked))
 
@@ -145,11 +142,22 @@ def niah(
                 return await needles.measure_niah(lengths, chosen, bench, progress)
 
     report = run(measure())
+    _show(report, niah_page, json, html)
+
+
+def _show(
+    report: QaReport | NiahReport,
+    page_of: Callable[[dict[str, Any]], Page],
+    json: Path | None,
+    html: Path | None,
+) -> None:
+    """Print a report, and write its figures and its page where files are named."""
     print_table(report.tables())
     figures = report.json()
-    _write_json(figures, json)
+    if json is not None:
+        json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
     if html is not None:
-        write_page(niah_page(figures), html)
+        write_page(page_of(figures), html)
 
 
 def _chosen(names: str, settings: Settings) -> Sequence[str]:
@@ -177,8 +185,3 @@ def _lengths(turns: str) -> Sequence[int]:
     except ValueError:
         raise typer.BadParameter(f"{turns}: whole numbers by comma are expected, as in 20,200,1000") from None
     return lengths
-
-
-def _write_json(figures: dict[str, Any], file: Path | None) -> None:
-    if file is not None:
-        file.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))

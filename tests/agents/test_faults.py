@@ -105,8 +105,7 @@ async def test_a_killed_broker_ends_the_process_and_the_next_start_finishes_ever
         children = psutil.Process(process.pid).children(recursive=True)
         (broker,) = [child for child in children if "--storage-engine" in child.cmdline()]
         broker.kill()
-        # Faust has 15 s to leave a broker that is gone, the publisher 5, the store 10.
-        async with asyncio.timeout(35):
+        async with asyncio.timeout(25):
             said = await process.stdout.read()
             assert await process.wait() == 1
         assert b"lamina: the embedded broker ended: start again" in said
